@@ -81,6 +81,7 @@ class Exchange:
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         self._waiting = self._open = 0  # items in the queue, and all that are not done
         self._closed = False
+        self._sent = [0] * len(servers)  # messages to each server
         outside.listeners += 1
         for name, work in (("send", self._send), ("answer", self._take)):
             threading.Thread(target=work, name=f"mxc-kvstore-{name}", daemon=True).start()
@@ -178,9 +179,10 @@ class Exchange:
             pushed = [(item, part) for item, part in pairs if item.source is not None]
             pulled = [(item, part) for item, part in pairs if item.pull >= 0]
             future = self.servers[server].exchange.remote(
-                batch[0].store, self.rank, [(part.name, item.push) for item, part in pushed],
+                batch[0].store, self.rank, self._sent[server], [(part.name, item.push) for item, part in pushed],
                 [item.values(part) for item, part in pushed], [(part.name, item.pull) for item, part in pulled],
                 next((item.settings for item, _ in pushed if item.settings), None)).future()
+            self._sent[server] += 1
             items = list(dict.fromkeys(item for item, _ in pairs))
             future.add_done_callback(lambda done, items=items, pulled=pulled: self._answers.put((None, items, pulled,
                                                                                                  done)))

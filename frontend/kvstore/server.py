@@ -2,7 +2,7 @@
 
 `Server` is made an actor of Ray's (`group.py`), whose methods workers call. They run in one thread, in turns: a method
 that waits for other workers lets others run. Rounds tell which pushes belong together: a worker's n-th push of a part is
-its round n, so the order in which messages arrive does not matter.
+its round n. Ray may start calls of one worker in another order than they were made in, so messages are numbered.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has c
 
 
 class _Part:
-    """A part's value, and what was pushed. done: rounds that are in the value (sync). came: how many pushes of each
-    worker are in it (async). rounds: what workers pushed in the rounds to come, by rank."""
+    """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in the
+    rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one."""
 
     def __init__(self, value: np.ndarray):
         self.value: np.ndarray | NDArray = value
         self.done = 0
-        self.came: dict[int, int] = defaultdict(int)
         self.rounds: dict[int, dict[int, Any]] = defaultdict(dict)
+        self.pulls: dict[int, list[asyncio.Future]] = defaultdict(list)
 
     def memory(self) -> np.ndarray:
         return self.value._array.data if isinstance(self.value, NDArray) else self.value
@@ -63,6 +63,7 @@ class Server:
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
         self.ranks: set[int] = set()
+        self.messages: dict[int, int] = {}  # how many of each worker were taken
         self.barriers: dict[int, set[int]] = defaultdict(set)
         self.changed = asyncio.Event()
         self.watches: set[asyncio.Task] = set()
@@ -94,8 +95,7 @@ class Server:
                 raise MXNetError(f"kvstore: worker {rank} has {self.gone[rank]}, and a store of the type dist_sync "
                                  "cannot go on without it: start all again, from a checkpoint")
             del self.gone[rank]
-            for part in (part for store in self.stores.values() for part in store.parts.values()):
-                part.came.pop(rank, None)
+        self.messages[rank] = 0
         self.ranks.add(rank)
         watch = asyncio.create_task(self._attend(rank, presence[0]))
         self.watches.add(watch)
@@ -208,16 +208,17 @@ class Server:
             found.parts[name] = _Part(np.array(value))
         self._tell()
 
-    async def exchange(self, store: int, rank: int, pushed: Sequence[Round], values: Sequence[Any],
+    async def exchange(self, store: int, rank: int, message: int, pushed: Sequence[Round], values: Sequence[Any],
                        pulled: Sequence[Round], settings: Settings = None) -> list[np.ndarray]:
         """Take values that a worker pushes, and give those that it pulls, which have its pushes of those rounds in
-        them; in a synchronous store those of all workers."""
+        them; in a synchronous store those of all workers, and no later ones. message: its number, from 0."""
         self._check()
         found = self.stores[store]
-        self.counted["messages"] += 1
         names = {name for name, _ in (*pushed, *pulled)}
+        await self._until(lambda: self.messages[rank] == message)
         await self._until(lambda: names <= found.parts.keys(), lambda: [0])
-        ready = []
+        self.messages[rank] += 1
+        self.counted["messages"] += 1
         for (name, number), value in zip(pushed, values, strict=True):
             part, value = found.parts[name], unpacked(value)
             self.counted["bytes"] += value.nbytes
@@ -225,30 +226,33 @@ class Server:
                 raise MXNetError(f"kvstore: the key {name[0]!r} has {part.value.dtype} {part.value.shape} here; what "
                                  f"worker {rank} pushes is {value.dtype} {value.shape}")
             part.rounds[number][rank] = (value, settings)
-            while self._is_complete(found, part):
-                ready.append((name, part.rounds.pop(self._next(found, part, number))))
-                part.done += 1
-            part.came[rank] += 1
-        if ready:
+        while ready := self._complete(found, [name for name, _ in pushed]):
             self._apply(found, ready)
-            self._tell()
-        if not pulled:
-            return []
-        waited = [(found.parts[name], number) for name, number in pulled]
-        if found.is_sync:
-            await self._until(lambda: all(p.done >= n for p, n in waited), lambda: {
-                r for p, n in waited if p.done < n for r in range(self.workers) if r not in p.rounds[p.done + 1]})
+        self._tell()
+        waited = [self._pull(found, found.parts[name], number) for name, number in pulled]
+        await self._until(lambda: all(future.done() for future in waited), lambda: {
+            r for (name, number), future in zip(pulled, waited, strict=True) if not future.done()
+            for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())})
+        return [future.result() for future in waited]
+
+    def _complete(self, store: _Store, names: Sequence[Name]) -> list[tuple[Name, dict[int, Any]]]:
+        """The next round of each of these parts, taken out, where all workers have pushed that; any in an asynchronous
+        store."""
+        found = []
+        for name in names:
+            part = store.parts[name]
+            number = part.done + 1 if store.is_sync else next(iter(part.rounds), 0)
+            if number in part.rounds and (not store.is_sync or len(part.rounds[number]) == self.workers):
+                found.append((name, part.rounds.pop(number)))
+        return found
+
+    def _pull(self, store: _Store, part: _Part, number: int) -> asyncio.Future:
+        future = asyncio.get_running_loop().create_future()
+        if not store.is_sync or part.done >= number:  # this worker's own pushes are in it: they came before
+            future.set_result(part.sent())
         else:
-            await self._until(lambda: all(p.came[rank] >= n for p, n in waited))
-        return [part.sent() for part, _ in waited]
-
-    def _is_complete(self, store: _Store, part: _Part) -> bool:
-        if not store.is_sync:
-            return bool(part.rounds)
-        return len(part.rounds.get(part.done + 1, ())) == self.workers
-
-    def _next(self, store: _Store, part: _Part, number: int) -> int:
-        return part.done + 1 if store.is_sync else number
+            part.pulls[number].append(future)
+        return future
 
     def _apply(self, store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
         """Change values by what was pushed: the optimizer does, or the sum takes the value's place."""
@@ -264,6 +268,7 @@ class Server:
                 raise MXNetError("kvstore: a store of the type dist_async needs an optimizer: call set_optimizer")
             for (name, _), total in zip(ready, sums, strict=True):
                 store.parts[name].value = total
+            self._done(store, ready)
             return
         for settings in (s for _, given in ready for _, s in given.values() if s):
             store.updater.optimizer.__dict__.update(settings)
@@ -274,14 +279,19 @@ class Server:
                 self._adopt(store, name)
                 part.value = array(part.value, dtype=part.value.dtype)
             weights.append(part.value)
-        names = [name for name, _ in ready]
-        if len(set(names)) < len(names):  # rounds of one part, one after the other
-            for name, total, weight in zip(names, sums, weights, strict=True):
-                store.updater(name, NDArray(Array.sharing(total)), weight)
-        else:
-            store.updater(names, [NDArray(Array.sharing(total)) for total in sums], weights)
-        for weight in weights:
-            weight.wait_to_read()
+        store.updater([name for name, _ in ready], [NDArray(Array.sharing(total)) for total in sums], weights)
+        self._done(store, ready)
+
+    @staticmethod
+    def _done(store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
+        """Count a round of these parts, and give it to who waits for it."""
+        for name, _ in ready:
+            part = store.parts[name]
+            part.done += 1
+            waiting = part.pulls.pop(part.done, ())
+            value = part.sent() if waiting else None
+            for future in waiting:
+                future.set_result(value)
 
     @staticmethod
     def _adopt(store: _Store, name: Name) -> None:
