@@ -154,8 +154,11 @@ class Exchange:
                                or item.store != chosen[0].store):
                     break
                 chosen.append(item)
-            for item in chosen:
-                self._queues[item.store, item.key].popleft()
+            for item in list(chosen):
+                waiting = self._queues[item.store, item.key]
+                waiting.popleft()
+                while waiting and waiting[0].source is None:  # a pull behind a push goes with it
+                    chosen.append(waiting.popleft())
             self._waiting -= len(chosen)
             found.append(chosen)
 
@@ -199,11 +202,11 @@ class Exchange:
                 continue
             try:
                 answers = future.result()
+                for (item, part), values in zip(pulled, answers, strict=True):
+                    item.answers.append((part, values))
             except Exception as error:
                 self._fail(error, items)
                 continue
-            for (item, part), values in zip(pulled, answers, strict=True):
-                item.answers.append((part, values))
             for item in items:
                 item.left -= 1
                 if item.left == 0:
