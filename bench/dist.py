@@ -15,7 +15,6 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -107,6 +106,47 @@ def compare(rounds: int) -> None:
               f"{speed['mxc'] / speed['MXNet']:.2f} times", flush=True)
 
 
+def traced() -> None:
+    """What the worker of --trace does: trains ResNet-18 and prints when its pieces of work ran, in nanoseconds."""
+    import mxc as mx
+    from mxc.runtime import engine
+
+    events: list[tuple[str, int, int]] = []
+    net = mx.gluon.model_zoo.vision.resnet18_v1()
+    net.initialize()
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001}, kvstore="dist_sync")
+    loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    data, label = mx.nd.random.uniform(shape=(8, 3, 96, 96)), mx.nd.zeros((8,))
+    for i in range(6):
+        if i == 3:
+            engine.observer = lambda *event: events.append(event)
+        with mx.autograd.record():
+            loss = loss_of(net(data), label)
+        loss.backward()
+        trainer.step(8)
+        mx.nd.waitall()
+    engine.observer = None
+    print("TIMES", json.dumps({"times": events, "wrong": []}), flush=True)
+
+
+def trace(path: str) -> None:
+    """Write a trace of a worker, and print how much was sent while backward ran."""
+    command = [sys.executable, "-m", "mxc", "launch", "-n", "1", "--store", "600M", sys.executable, __file__,
+               "--worker", "trace"]
+    (events,) = told(subprocess.run(command, capture_output=True, text=True, timeout=600).stdout)
+    found: list[Any] = events
+    backward = [(start, end) for name, start, end in found if "backward" in name]
+    sent = [(int(name.split()[2]), start, end) for name, start, end in found if name.startswith("kvstore send")]
+    during = sum(size for size, start, _ in sent if any(begin <= start < end for begin, end in backward))
+    Path(path).write_text(json.dumps({"traceEvents": [
+        {"name": name, "ph": "X", "ts": start / 1e3, "dur": (end - start) / 1e3, "pid": 0,
+         "tid": "kvstore" if name.startswith("kvstore") else "engine"} for name, start, end in found]}))
+    total = sum(size for size, *_ in sent)
+    print(f"{during / 1e6:.1f} of {total / 1e6:.1f} MB were sent while backward ran ({during / total:.0%}), in "
+          f"{len(sent)} messages of 3 steps; see {path}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each")
@@ -117,6 +157,14 @@ def main() -> None:
     options = parser.parse_args()
     if options.worker in ("mxc", "mxnet"):
         worker(__import__(options.worker))
+    elif options.worker == "trace":
+        traced()
+    elif options.trace:
+        trace(options.trace)
+    elif options.simulate:
+        from dist_simulation import report
+
+        report(resnet50(), options.workers)
     else:
         compare(options.rounds)
 

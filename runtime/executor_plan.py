@@ -222,7 +222,8 @@ class BoundPlan:
         arrays = {i: a for i, a in enumerate(self.arrays) if a is not None}
         shared = Counter(a.variable for a in arrays.values())
         found, waiting, nbytes = dict[int, list[int]](), list[int](), 0
-        for i in sorted((i for i in last if self.plan.buffers[i].pool == "gradient" and i in arrays), key=last.__getitem__):
+        gradients = [i for i in last if self.plan.buffers[i].pool == "gradient" and i in arrays]
+        for i in sorted(gradients, key=last.__getitem__):
             if shared[arrays[i].variable] > 1:
                 continue
             if nbytes >= TOLD_BYTES and last[i] > last[waiting[-1]]:

@@ -1,9 +1,9 @@
 """Work of the engine that waits for what lies outside of this process, as the answer of another machine.
 
-It has its place in the program's order, and no thread of the engine is kept busy meanwhile: `reserve` gives it the place,
-a thread of the caller's does it with `fulfil`. That thread can also be told early of values that a longer piece of work
-has finished: a backward run states after each part which gradients it writes no more (`announce`), and `watch` waits
-for that.
+It has its place in the program's order, and no thread of the engine is kept busy meanwhile: `reserve` gives it the
+place, a thread of the caller's does it with `fulfil`. That thread can also be told early of values that a longer piece
+of work has finished: a backward run states after each part which gradients it writes no more (`announce`), and `watch`
+waits for that.
 """
 from __future__ import annotations
 

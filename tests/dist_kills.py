@@ -1,4 +1,4 @@
-"""Kills parts of a program that runs as several processes, and checks that what docs/distributed.md promises comes true.
+"""Kills parts of a program that runs as several processes, and checks what docs/distributed.md promises.
 
     python tests/dist_kills.py --count 50 [--seed 0]
 
@@ -43,9 +43,9 @@ def marked(mark: str) -> dict[int, str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
-                        found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                is_dead = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0") and not is_dead:
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
             except OSError:
                 continue
     return found
@@ -68,8 +68,9 @@ def run(case: Case, seed: int = 0) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         epochs = "150" if is_async else "1000000"
         command = [sys.executable, "-m", "mxc", "launch", "-n", str(case.workers), "-s", str(case.servers), "--store",
-                   "150M", *(["--restarts", "1"] if case.target == "async restart" else []), sys.executable, str(PROGRAM),
-                   folder, "--kind", "dist_async" if is_async else "dist_sync", "--epochs", epochs, "--tell"]
+                   "150M", *(["--restarts", "1"] if case.target == "async restart" else []), sys.executable,
+                   str(PROGRAM), folder, "--kind", "dist_async" if is_async else "dist_sync", "--epochs", epochs,
+                   "--tell"]
         process = subprocess.Popen(command, env={**os.environ, MARK: mark}, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
@@ -151,13 +152,14 @@ def main() -> int:
     for number in range(options.count):
         target = options.target or TARGETS[number % len(TARGETS)]
         early = target in ("launcher", "terminate", "interrupt") and rng.random() < 0.3
-        case = Case(target, -rng.uniform(1, 12) if early else rng.uniform(0, 2), rng.choice([2, 2, 3]), rng.choice([1, 2]))
+        at = -rng.uniform(1, 12) if early else rng.uniform(0, 2)
+        case = Case(target, at, rng.choice([2, 2, 4]), rng.choice([1, 2]))
         found = run(case, rng.randrange(1 << 30))
         wrong += bool(found["wrong"])
         late = max((when for when, _ in found.get("errors", ())), default=0)
         print(f"{number}: {target} at {case.at:.2f} s, {case.workers} workers, {case.servers} servers: "
-              f"{found['wrong'] or 'as promised'} (exit code {found.get('code')}, ended after {found.get('ended', 0):.1f} "
-              f"s, last error after {late:.1f} s)", flush=True)
+              f"{found['wrong'] or 'as promised'} (exit code {found.get('code')}, ended after "
+              f"{found.get('ended', 0):.1f} s, last error after {late:.1f} s)", flush=True)
         if found["wrong"]:
             print("\n".join(f"    {line}" for _, line in found["lines"][-40:]), flush=True)
     print(f"{wrong} of {options.count} cases are not as promised")

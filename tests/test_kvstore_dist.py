@@ -124,7 +124,8 @@ async def opened(workers: int, is_sync: bool = True, value: tuple[float, ...] = 
 def exchanged(server: Server, rank: int, message: int, value: Any, number: int, pulls: bool = True) -> asyncio.Task:
     pushed = [] if value is None else [(("w", 0), number)]
     return asyncio.create_task(server.exchange(
-        0, rank, message, pushed, [] if value is None else [np.array(value, "f")], [(("w", 0), number)] if pulls else []))
+        0, rank, message, pushed, [] if value is None else [np.array(value, "f")],
+        [(("w", 0), number)] if pulls else []))
 
 
 def served(program: Callable[[], Any]) -> Any:
@@ -346,11 +347,10 @@ def test_a_backward_run_tells_of_gradients_before_it_ends(monkeypatch: pytest.Mo
 # -- processes
 
 
-def launched(tmp_path: Path, *options: str, program: list[str], variables: dict[str, str] | None = None) -> Any:
+def launched(*options: str, program: list[str]) -> Any:
     command = [sys.executable, "-m", "mxc", "launch", "--store", "150M", "--cpus", "0.5", *options, sys.executable,
                *program]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **(variables or {})})
-    return found
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
 
 def parameters(path: Path) -> dict[str, np.ndarray]:
@@ -363,7 +363,7 @@ def trained(tmp_path: Path, workers: int, servers: int, kind: str, *options: str
     folder = tmp_path / f"{workers}-{servers}-{kind}-{'-'.join(options)}"
     program = [str(HERE / "dist_training.py"), str(folder), "--kind", kind, *options]
     if workers:
-        found = launched(tmp_path, "-n", str(workers), "-s", str(servers), "--env", f"{parts.BOUND}=1000", program=program)
+        found = launched("-n", str(workers), "-s", str(servers), "--env", f"{parts.BOUND}=1000", program=program)
         assert found.returncode == 0, found.stdout + found.stderr
     else:
         subprocess.run([sys.executable, *program], check=True, capture_output=True, timeout=120)
@@ -400,8 +400,8 @@ def test_workers_train_as_one(tmp_path: Path, options: tuple[str, ...]) -> None:
 @pytest.mark.slow
 def test_asynchronous_workers_learn(tmp_path: Path) -> None:
     program = [str(HERE / "dist_training.py"), str(tmp_path), "--kind", "dist_async", "--epochs", "30"]
-    found = launched(tmp_path, "-n", "3", "-s", "2", program=program)
-    assert found.returncode == 0 and found.stdout.count("accuracy 1.0") == 3, found.stdout + found.stderr
+    found = launched("-n", "2", "-s", "2", program=program)
+    assert found.returncode == 0 and found.stdout.count("accuracy 1.0") == 2, found.stdout + found.stderr
 
 
 STORES = """
@@ -465,7 +465,7 @@ tell("adam", [round(float(x), 5) for x in (out.asnumpy()[0, 0], value.asnumpy()[
 def test_stores_do_what_mxnets_do(tmp_path: Path) -> None:
     program = tmp_path / "stores.py"
     program.write_text(STORES.replace("STATES", str(tmp_path / "states")))
-    found = launched(tmp_path, "-n", "2", "-s", "2", "--env", f"{parts.BOUND}=4", program=[str(program)])
+    found = launched("-n", "2", "-s", "2", "--env", f"{parts.BOUND}=4", program=[str(program)])
     assert found.returncode == 0, found.stdout + found.stderr
     for rank in range(2):
         told = [line.partition("TOLD ")[2] for line in found.stdout.splitlines() if line.startswith(f"[worker {rank}]")]

@@ -10,9 +10,10 @@ from mxc.cli.cache import size
 from mxc.cli.model import UsageError
 
 DESCRIPTION = """Run a command as several workers, whose kvstores ('dist_sync', 'dist_async') share values on servers,
-on this machine or on a cluster of Ray's (pip install 'mxc-compiler[dist]'). What workers print comes with their rank in
-front. When one fails the others end too, within ten seconds; with dist_async the others go on. See docs/distributed.md.
-The exit code is 0, or that of the first worker that failed (128 and the number of the signal for one that was killed)."""
+on this machine or on a cluster of Ray's (pip install 'mxc-compiler[dist]'). What workers print comes with their rank
+in front. When one fails the others end too, within ten seconds; with dist_async the others go on. More is in
+docs/distributed.md.
+The exit code is 0, or that of the first worker that failed: 128 and the signal's number for one that was killed."""
 EXAMPLES = """
   mxc launch -n 4 python train.py --epochs 10
   mxc launch -n 8 -s 2 --address 10.0.0.1:6379 --upload python train.py
@@ -33,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="an environment variable of the workers")
     parser.add_argument("--restarts", type=int, default=0, metavar="N",
                         help="dist_async: how often a worker that failed is started again (default: 0)")
-    parser.add_argument("--upload", action="store_true", help="send this folder to the cluster's machines, and run there")
+    parser.add_argument("--upload", action="store_true",
+                        help="send this folder to the cluster's machines, and run there")
     parser.add_argument("--store", type=size, metavar="BYTES",
                         help="memory of the object store of a cluster that is started, as 500M (default: Ray's)")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="what each worker runs")

@@ -121,8 +121,8 @@ def prepare(is_scheduler: bool = False) -> None:
     if env.text("RAY_AUTH_MODE") != "token" or known:
         return
     if not is_local:
-        raise SettingError("the machines of the cluster need a common token: set RAY_AUTH_TOKEN to the same long random "
-                           f"text for all processes, or copy a file ~/{TOKEN} to all machines")
+        raise SettingError("the machines of the cluster need a common token: set RAY_AUTH_TOKEN to the same long "
+                           f"random text for all processes, or copy a file ~/{TOKEN} to all machines")
     if is_scheduler:
         subprocess.run([*_ray(), "get-auth-token", "--generate"], check=True, stdout=subprocess.DEVNULL)
         return

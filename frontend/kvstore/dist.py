@@ -87,16 +87,17 @@ class DistKVStore(KVStore):
                 self._number, self.rank, len(self._layouts), wanted))
             if is_new:
                 self._group.call(*[
-                    self._group.servers[server].init.remote(self._number, {p.name: _part(memory, layout, p) for p in ps})
-                    for server, ps in messages(layout.parts).items()])
+                    self._group.servers[server].init.remote(
+                        self._number, {part.name: _part(memory, layout, part) for part in those})
+                    for server, those in messages(layout.parts).items()])
             self._layouts[one], self._rounds[one] = layout, 0
 
     def push(self, key: Key | Sequence[Key], value: Any, priority: int = 0) -> None:
         """Sum the values of a key over devices and workers, and have servers change the key's value by that.
 
         key: one, or a list with a value, or a list of values of several devices, for each. priority: the highest is
-        sent first of what waits to be sent. Raises MXNetError for a key without a value, and for another shape or dtype.
-        """
+        sent first of what waits to be sent. Raises MXNetError for a key without a value, and for another shape or
+        dtype."""
         self._submit([(one, total(self._fitting(one, values, is_pushed=True)), [])
                       for one, values in _grouped(key, value)], priority)
 

@@ -44,8 +44,8 @@ def found(count: int, where: str) -> list[Any]:
             servers.append(ray.get_actor(_name(len(servers)), namespace=where))
         except ValueError:
             if time.monotonic() > end:
-                raise MXNetError(f"there is no server {len(servers)} of {count} after {SECONDS} seconds: is the program "
-                                 "that starts them running?") from None
+                raise MXNetError(f"there is no server {len(servers)} of {count} after {SECONDS} seconds: is the "
+                                 "program that starts them running?") from None
             time.sleep(0.1)
     return servers
 

@@ -1,4 +1,4 @@
-"""What a process does that MXNet's launcher starts as scheduler or server: it never comes to the program's own lines."""
+"""What a process does that MXNet's launcher starts as scheduler or server: it never comes to the program's lines."""
 from __future__ import annotations
 
 import sys
@@ -16,8 +16,8 @@ class KVStoreServer:
 
     def run(self) -> NoReturn:
         """Raises MXNetError: servers are actors of Ray's, which `mxc launch` or the scheduler starts."""
-        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} is no server: `mxc launch` starts servers, and so does "
-                         "the scheduler of MXNet's launcher")
+        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} is no server: `mxc launch` starts servers, and so "
+                         "does the scheduler of MXNet's launcher")
 
 
 def _init_kvstore_server_module() -> None:

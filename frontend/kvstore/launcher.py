@@ -4,7 +4,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,8 +42,9 @@ class Process:
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], folder: str) -> Iterator[bytes | int]:
         """What the process prints, as it comes, and its exit code; below 0 for a signal."""
-        process = subprocess.Popen(command, cwd=folder or None, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=cluster.end_with_parent)
+        process = subprocess.Popen(command, cwd=folder or None, env={**os.environ, **variables},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   preexec_fn=cluster.end_with_parent)
         assert process.stdout is not None
         while data := os.read(process.stdout.fileno(), 1 << 16):
             yield data
@@ -77,20 +77,33 @@ class Launcher:
         self.ray = cluster.package()
         self.namespace = f"mxc-{uuid.uuid4().hex[:12]}"
         self.failure, self.deadline = "", 0.0
+        self.signal = 0  # that has come
 
     def run(self) -> int:
         """Start all, wait until all have ended; the exit code."""
-        self._connect()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._noticed)
         try:
+            self._connect()
             started = time.monotonic()
             self.servers = group.start_servers(self.job.servers, self.job.workers, self.namespace)
             presence = [server.never.remote() for server in self.servers]
             self.workers = [self._start(rank) for rank in range(self.job.workers)]
             self._look_after(presence)
             self._summary(time.monotonic() - started)
-            return next((w.code for w in self.workers if w.code and not w.stopped), FAILED if self.failure else 0)
+            failed = [worker for worker in self.workers if worker.code and not worker.stopped]
+            return min(failed, key=lambda worker: worker.ended).code or 0 if failed else FAILED if self.failure else 0
         finally:
             self.ray.shutdown()
+
+    def _noticed(self, number: int, _: Any) -> None:
+        self.signal = number
+        self._check_signal()
+
+    def _check_signal(self) -> None:
+        """End where a signal has come, also where what was interrupted has taken the exception for its own."""
+        if self.signal:
+            raise KeyboardInterrupt if self.signal == signal.SIGINT else SystemExit(128 + self.signal)
 
     # -- beginning
 
@@ -105,7 +118,7 @@ class Launcher:
         ray.init(num_cpus=max(1, round(job.cpus * job.workers + 0.49)), num_gpus=round(job.gpus * job.workers) or None,
                  resources={name: count * job.workers for name, count in job.resources.items()} or None,
                  include_dashboard=False, object_store_memory=job.store_bytes, **settings)
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # in place of Ray's, which kills itself
+        signal.signal(signal.SIGTERM, self._noticed)  # Ray has put its own there
         for line in cluster.listening():
             self.say("", line)
 
@@ -125,6 +138,7 @@ class Launcher:
 
     def _look_after(self, presence: Sequence[Any]) -> None:
         while running := [w for w in self.workers if w.code is None]:
+            self._check_signal()
             ready, _ = self.ray.wait([*(w.output for w in running), *presence], timeout=0.5)
             for worker in running:
                 if worker.output in ready:

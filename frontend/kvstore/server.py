@@ -1,8 +1,8 @@
 """A server of stores that span machines: parts of values, sums of what workers push, and an optimizer.
 
 `Server` is made an actor of Ray's (`group.py`), whose methods workers call. They run in one thread, in turns: a method
-that waits for other workers lets others run. Rounds tell which pushes belong together: a worker's n-th push of a part is
-its round n. Ray may start calls of one worker in another order than they were made in, so messages are numbered.
+that waits for other workers lets others run. Rounds tell which pushes belong together: a worker's n-th push of a part
+is its round n. Ray may start calls of one worker in another order than they were made in, so messages are numbered.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has c
 
 
 class _Part:
-    """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in the
-    rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one."""
+    """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in
+    the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one."""
 
     def __init__(self, value: np.ndarray):
         self.value: np.ndarray | NDArray = value
@@ -180,7 +180,8 @@ class Server:
         """A worker has made its store of that number. Raises MXNetError where the others' is of another type."""
         found = self.stores.setdefault(store, _Store(is_sync))
         if found.is_sync != is_sync:
-            raise MXNetError("kvstore: some workers have a store of the type dist_sync, and some of the type dist_async")
+            raise MXNetError("kvstore: some workers have a store of the type dist_sync, and some of the type "
+                             "dist_async")
 
     async def declare(self, store: int, rank: int, position: int, wanted: Layout) -> tuple[Layout, bool]:
         """The layout of the key that workers initialize as that of this position, and whether its value is wanted:
