@@ -25,6 +25,7 @@ that trains with others, and where Ray is: `mxc launch` sets them (docs/distribu
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 MOST_THREADS = 256  # threads: a larger number is taken for a mistake; systems may refuse to start so many
 
@@ -37,6 +38,11 @@ def text(name: str, default: str = "") -> str:
 def get(name: str) -> str | None:
     """The variable's value, whatever it is for; None when it is not set."""
     return os.environ.get(name)
+
+
+def all_and(more: Mapping[str, str]) -> dict[str, str]:
+    """All variables, for a process that is started, and these besides or in their place."""
+    return {**os.environ, **more}
 
 
 def set(name: str, value: str | None) -> None:

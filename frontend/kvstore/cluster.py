@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import secrets
 import signal
 import socket
@@ -156,7 +155,7 @@ def _ray() -> list[str]:
 
 def start_node(*options: str) -> subprocess.Popen[Any]:
     """Start a node of a cluster, which ends with this process."""
-    return subprocess.Popen([*_ray(), "start", *options, "--block", "--disable-usage-stats"], env=dict(os.environ),
+    return subprocess.Popen([*_ray(), "start", *options, "--block", "--disable-usage-stats"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
 
 

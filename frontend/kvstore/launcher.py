@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mxc.compiler.system import env
 from mxc.kvstore import cluster, group
 
 GRACE = 5.0  # seconds that the others have to end by themselves, with an error, after one has failed
@@ -42,7 +43,7 @@ class Process:
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], folder: str) -> Iterator[bytes | int]:
         """What the process prints, as it comes, and its exit code; below 0 for a signal."""
-        process = subprocess.Popen(command, cwd=folder or None, env={**os.environ, **variables},
+        process = subprocess.Popen(command, cwd=folder or None, env=env.all_and(variables),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    preexec_fn=cluster.end_with_parent)
         assert process.stdout is not None
