@@ -6,6 +6,8 @@ graphs and the operator table, `mxc.compiler`, which never import this layer.
 """
 from __future__ import annotations
 
+from mxc.compiler.system import env as _env
+
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING; importing typing would take longer than this module
 if TYPE_CHECKING:
     from typing import Any
@@ -58,3 +60,9 @@ def __dir__() -> list[str]:
     own = {name for name in globals() if name.startswith("__")}
     parts = {module.name for module in pkgutil.iter_modules(__path__)} - _ACTING
     return sorted({*own, *_NAMES, *_MODULES, *parts})
+
+
+if _env.text("DMLC_ROLE") in ("scheduler", "server"):  # of a program that MXNet's launcher started in many processes
+    from mxc.kvstore.kvstore_server import _init_kvstore_server_module
+
+    _init_kvstore_server_module()

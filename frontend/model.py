@@ -104,7 +104,7 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]],
             kvstore.broadcast(name, arg_params[name], out=list(arrays))
             continue
         kvstore.init(name, arg_params[name])
-        if update_on_kvstore:
+        if update_on_kvstore or kvstore.num_workers > 1:  # all workers begin with those of worker 0
             kvstore.pull(name, list(arrays))
 
 

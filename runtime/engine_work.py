@@ -106,16 +106,18 @@ class Work:
     call: what it does. is_queued: True where any free thread may run it, False where the thread that placed it must.
     raises: whether an error is raised where the work runs, instead of being noted with what it should have written.
     number: its place in the order. missing: how many pieces it waits for. followers: the pieces that wait for it.
+    final: the variables that it has said to write no more (see `runtime/outside.py`).
     """
 
-    __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "raises", "reads", "small",
-                 "writes")
+    __slots__ = ("call", "final", "followers", "is_done", "is_queued", "missing", "name", "number", "raises", "reads",
+                 "small", "writes")
 
     def __init__(self, call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str,
                  small: bool, is_queued: bool, raises: bool = False):
         self.call, self.reads, self.writes, self.name, self.small = call, reads, writes, name, small
         self.number, self.missing, self.is_done, self.is_queued, self.raises = 0, 0, False, is_queued, raises
         self.followers: list[Work] = []
+        self.final: frozenset[Variable] | None = None
 
     def end(self) -> None:
         """Note that it is done; what it needed is kept no longer."""

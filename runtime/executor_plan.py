@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
-from mxc.runtime import costs, faults, runner
+from mxc.runtime import costs, faults, outside, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, PreparedStorage
 from mxc.runtime.table_rows import Place, TableRows
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Segment = Any
 IN_MEMORY = ("arena", "prepared", "status")
 NOTHING = PreparedStorage(0, None)  # what plans without prepare steps have
+TOLD_BYTES = 1 << 20  # of gradients that are finished before somebody is told: a table's run takes some microseconds
 
 
 class BoundPlan:
@@ -52,7 +54,8 @@ class BoundPlan:
         self._raising = {phase: found for phase in ("prepare", "forward", "backward")
                          if (found := faults.raising(self.plan, self.plan.steps_of(phase)))}
         self._is_printed = env.debug_level() >= 2
-        self._tables: dict[tuple[str, bool], list[Segment]] = {}
+        # for each segment, besides, the positions of the gradients that are told to be finished behind it
+        self._tables: dict[tuple[str, bool, bool], list[tuple[Segment, list[int]]]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # for each phase that is a single table, what runs it
         self._generation = -1
         # where the addresses of changing arrays stand: a table, its row, the argument of that, and what is added
@@ -111,7 +114,7 @@ class BoundPlan:
         if self._prepares and phase == "forward":
             self._prepare(draw)
         call = self._calls.get(phase)
-        if call is not None and runner.observer is None:
+        if call is not None and runner.observer is None and not (outside.listeners and phase == "backward"):
             self._statuses[:] = 0
             call()
             if phase in self._raising:
@@ -173,11 +176,12 @@ class BoundPlan:
 
     def _run_segments(self, phase: str, draw: tuple[int, int]) -> None:
         steps, observer = self.plan.steps_of(phase), runner.observer
-        key = phase, self._is_printed or observer is not None  # True: each kernel is a table of its own, to be timed
+        is_single = self._is_printed or observer is not None  # each kernel is a table of its own, to be timed
+        key = phase, is_single, bool(outside.listeners) and phase == "backward"
         if key not in self._tables:
-            segments = self._tables[key] = self._segments(steps, single=key[1])
-            if len(segments) == 1 and not isinstance(segments[0], Step) and not key[1]:
-                self._calls[phase] = self._launcher.bound(segments[0], self.small.get(phase, False))
+            segments = self._tables[key] = self._segments(steps, is_single, self._finished(steps) if key[2] else {})
+            if len(segments) == 1 and not isinstance(segments[0][0], Step) and not any(key[1:]):
+                self._calls[phase] = self._launcher.bound(segments[0][0], self.small.get(phase, False))
         rng: Draws | None = None
         if self.has_hosts:
             from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
@@ -185,15 +189,17 @@ class BoundPlan:
             rng = Draws(*draw)
         raising = self._raising.get(phase, ())
         self._statuses[:] = 0
-        names = self.compiled.names if key[1] else ()
-        for position, segment in enumerate(self._tables[key]):
+        names = self.compiled.names if is_single else ()
+        for position, (segment, finished) in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
                 faults.check(raising, self._statuses, self.compiled)
                 self._run_host(segment, rng)
             else:
                 self._launcher.run(segment)
-            if key[1]:
+            if finished:
+                outside.announce([a.variable for i in finished if (a := self.arrays[i]) is not None])
+            if is_single:
                 end, step = time.perf_counter_ns(), steps[position]
                 moved = costs.moved(self.plan, step)
                 layers = step.layers(names)
@@ -203,24 +209,44 @@ class BoundPlan:
                     print(_trace(step, layers, moved, (end - start) / 1e9), file=sys.stderr)
         faults.check(raising, self._statuses, self.compiled)
 
-    def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
-        """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel."""
-        segments: list[Segment] = []
+    def _segments(self, steps: Sequence[Step], single: bool,
+                  finished: Mapping[int, list[int]]) -> list[tuple[Segment, list[int]]]:
+        """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel.
+        finished: see `_finished`; a table ends where something is."""
+        segments: list[tuple[Segment, list[int]]] = []
         run: list[Step] = []
-        for step in steps:
+        for i, step in enumerate(steps):
+            done = finished.get(i, [])
             if step.host is not None:
                 if run:
-                    segments.append(self._table(run))
+                    segments.append((self._table(run), []))
                     run = []
-                segments.append(step)
+                segments.append((step, done))
             else:
                 run.append(step)
-                if single:
-                    segments.append(self._table(run))
+                if single or done:
+                    segments.append((self._table(run), done))
                     run = []
         if run:
-            segments.append(self._table(run))
+            segments.append((self._table(run), []))
         return segments
+
+    def _finished(self, steps: Sequence[Step]) -> dict[int, list[int]]:
+        """Behind which of the steps which gradients are told to be finished: at least TOLD_BYTES of them together. A
+        gradient whose memory another buffer shares is finished with the run."""
+        last = {i: number for number, step in enumerate(steps) for i in step.writes}
+        arrays = {i: a for i, a in enumerate(self.arrays) if a is not None}
+        shared = Counter(a.variable for a in arrays.values())
+        found, waiting, nbytes = dict[int, list[int]](), list[int](), 0
+        gradients = [i for i in last if self.plan.buffers[i].pool == "gradient" and i in arrays]
+        for i in sorted(gradients, key=last.__getitem__):
+            if shared[arrays[i].variable] > 1:
+                continue
+            if nbytes >= TOLD_BYTES and last[i] > last[waiting[-1]]:
+                found[last[waiting[-1]]], waiting, nbytes = waiting, [], 0
+            waiting.append(i)
+            nbytes += arrays[i].nbytes
+        return found
 
     def _table(self, steps: Sequence[Step]) -> Any:
         made = TableRows(self.compiled.library.address, self._words.keys())

@@ -299,7 +299,7 @@ def test_steps_of_pythons_run_between_kernels(reference, target):
     executor = net.bind(cpu(), {"x": nd.array([1.0, 2])})
     executor._core.compiler = lambda *a: reference.append(compile_reference(*a, host=("middle",))) or reference[-1]
     np.testing.assert_allclose(executor.forward()[0].asnumpy(), np.exp([4, 6]), rtol=1e-6)
-    assert len(executor._core._bound["inference"]._tables["forward", False]) == 3
+    assert len(executor._core._bound["inference"]._tables["forward", False, False]) == 3
 
 
 # -- errors of binding

@@ -17,11 +17,16 @@
 | MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
 | MXNET_UPDATE_ON_KVSTORE | 0: a module's devices update the parameters, not its kvstore (default: 1) |
 | MXNET_GLUON_REPO | the server that packages for MXNet load weights and data sets from (default: MXNet's) |
+| MXNET_KVSTORE_BIGARRAY_BOUND | elements of the largest part of a value on a server (default: 1000000) |
+| DMLC_ROLE, DMLC_WORKER_ID, DMLC_NUM_WORKER, DMLC_NUM_SERVER, DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT | who a process is \
+that trains with others, and where Ray is: `mxc launch` sets them (docs/distributed.md) |
+| MXC_GROUP | the namespace of Ray's in which the servers are (default: mxc) |
 | MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 MOST_THREADS = 256  # threads: a larger number is taken for a mistake; systems may refuse to start so many
 
@@ -34,6 +39,11 @@ def text(name: str, default: str = "") -> str:
 def get(name: str) -> str | None:
     """The variable's value, whatever it is for; None when it is not set."""
     return os.environ.get(name)
+
+
+def all_and(more: Mapping[str, str]) -> dict[str, str]:
+    """All variables, for a process that is started, and these besides or in their place."""
+    return {**os.environ, **more}
 
 
 def set(name: str, value: str | None) -> None:

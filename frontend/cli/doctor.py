@@ -32,6 +32,7 @@ EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
     "image": ("pictures as inputs, mx.image", ("cv2",)), "plot": ("mx.viz.plot_network", ("graphviz",)),
     "s3": ("files at s3:// URLs", ("fsspec", "s3fs")), "hdfs": ("files at hdfs:// URLs", ("fsspec", "pyarrow.fs")),
     "onnx": ("ONNX models", ("onnx",)), "safetensors": ("parameters in .safetensors", ("safetensors",)),
+    "dist": ("training in several processes", ("ray",)),
     "cuda": ("kernels for NVIDIA GPUs", ("numba_cuda", "cuda.core")),
 }
 # Imports the modules that it is given, and prints a line of JSON for each: its name, and why it cannot be imported.

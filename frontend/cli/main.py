@@ -37,6 +37,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "ops": "list the operators, or show one",
     "im2rec": "make lists and files of records of the pictures in folders",
     "rec": "list, read, check or index a file of records, or draw its pictures",
+    "launch": "run a training program as several workers, on this machine or a cluster",
     "completion": "print what makes bash, zsh or fish complete commands and options",
 }
 DESCRIPTION = """Compile, run, measure, check and inspect models that Apache MXNet saved (NAME-symbol.json and

@@ -96,6 +96,8 @@ class Trainer:
             on_store = store is not None and store.is_capable("optimizer")
         elif on_store and store is None and isinstance(self._given_store, str):
             store = stores.create(self._given_store)
+        if store is not None and not on_store and "async" in store.type:
+            raise ValueError("a store of the type dist_async applies the optimizer itself: leave update_on_kvstore out")
         if store is not None and self._compression:
             store.set_gradient_compression(self._compression)
         if store is not None and on_store:
@@ -252,7 +254,8 @@ class Trainer:
         self._ready()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
-            self._optimizer = self._kvstore._updater.optimizer
+            if self._kvstore._updater is not None:  # else servers have the optimizer
+                self._optimizer = self._kvstore._updater.optimizer
         else:
             with open(fname, "rb") as file:
                 states = file.read()

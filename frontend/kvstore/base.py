@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 
 LOCAL = ("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device")
+DIST = ("dist", "dist_sync", "dist_async", "dist_device_sync", "dist_sync_device", "dist_async_device")
 
 
 class KVStoreBase:
@@ -109,10 +110,11 @@ class TestStore(KVStoreBase):
 def create(name: str = "local") -> Any:
     """A key-value store of a kind.
 
-    name: "local" or "device" (both sum in memory of the host; "device" can compress gradients), in any case, a name of
-    MXNet's for one of them, or that of a registered class.
-    Raises TypeError for anything but a string, ValueError (an MXNetError too) for a kind that does not exist here, such
-    as those that span machines.
+    name: "local" or "device" (both sum in memory of the host; "device" can compress gradients), "dist_sync",
+    "dist_device_sync" or "dist_async" (of several processes, see docs/distributed.md; "dist" is "dist_sync"), in any
+    case, a name of MXNet's for one of them, or that of a registered class.
+    Raises TypeError for anything but a string, ValueError (an MXNetError too) for a kind that does not exist here, and
+    MXNetError for one of several processes where there are none, or Ray is missing.
     """
     from mxc.kvstore.kvstore import KVStore
 
@@ -123,7 +125,12 @@ def create(name: str = "local") -> Any:
         return KVStoreBase.kv_registry[kind]()
     if kind in LOCAL:
         return KVStore(kind)
-    known = (*LOCAL, *KVStoreBase.kv_registry)
-    if kind.startswith(("dist", "p3")) or kind in ("nccl", "horovod", "byteps"):
-        raise ArgumentError(f"kvstore {name!r} joins machines or GPUs, which mxc does not: use 'local' or 'device'")
+    if kind in DIST:
+        from mxc.kvstore.dist import DistKVStore
+
+        return DistKVStore(kind)
+    known = (*LOCAL, *DIST, *KVStoreBase.kv_registry)
+    if kind.startswith("p3") or kind in ("nccl", "horovod", "byteps"):
+        raise ArgumentError(f"kvstore {name!r} is not in mxc: use 'device' for the devices of a machine, and "
+                            "'dist_sync' or 'dist_async' for several processes")
     raise ArgumentError(f"no kvstore is called {name!r}; there are {', '.join(known)}{nearest(kind, known)}")

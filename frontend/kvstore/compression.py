@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.ndarray import NDArray, zeros
@@ -28,6 +30,7 @@ class TwoBit:
         if not self.threshold > 0:
             raise MXNetError(f"gradient compression: threshold must be greater than 0, got {self.threshold}")
         self._rests: dict[tuple[int | str, int], NDArray] = {}
+        self._part_rests: dict[tuple[int | str, int], np.ndarray] = {}
 
     def compressed(self, key: int | str, values: Sequence[NDArray]) -> list[NDArray]:
         """The arrays that are sent in place of the devices' values: `threshold` where a value plus its rest is at least
@@ -42,3 +45,34 @@ class TwoBit:
             rest -= sent
             results.append(sent)
         return results
+
+    def packed(self, name: tuple[int | str, int], values: np.ndarray) -> Packed:
+        """What is sent to a server in place of a part's values, by the rule of `compressed`. The new rest is kept by
+        the part's name."""
+        rest = self._part_rests.get(name)
+        if rest is None:
+            rest = self._part_rests[name] = np.zeros(values.shape, values.dtype)
+        rest += values
+        above, below = rest >= self.threshold, rest <= -self.threshold
+        np.subtract(rest, self.threshold, out=rest, where=above)
+        np.add(rest, self.threshold, out=rest, where=below)
+        return Packed(self.threshold, values.shape, values.dtype.name, np.packbits(above), np.packbits(below))
+
+
+class Packed(NamedTuple):
+    """Numbers that are threshold, 0 or -threshold. above, below: a bit for each, whether it is not 0."""
+
+    threshold: float
+    shape: tuple[int, ...]
+    dtype: str
+    above: np.ndarray
+    below: np.ndarray
+
+
+def unpacked(values: np.ndarray | Packed) -> np.ndarray:
+    """The numbers."""
+    if not isinstance(values, Packed):
+        return values
+    size = int(np.prod(values.shape))
+    above, below = (np.unpackbits(bits, count=size).astype(np.int8) for bits in (values.above, values.below))
+    return ((above - below) * np.dtype(values.dtype).type(values.threshold)).reshape(values.shape)

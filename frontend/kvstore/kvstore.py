@@ -72,14 +72,19 @@ class KVStore(KVStoreBase):
         for one, values in _grouped(key, value):
             if len(values) != 1:
                 raise MXNetError(f"kvstore: init got {len(values)} values for the key {one!r}; it takes one")
-            if one in self._values:
-                raise MXNetError(f"kvstore: the key {one!r} has been initialized already: init can be called once for "
-                                 "each key; push a new value")
-            other = next(iter(self._values), one)
-            if isinstance(one, str) != isinstance(other, str):
-                raise MXNetError(f"kvstore: the key {one!r} is {_kind(one)}, but the keys of this store, such as "
-                                 f"{other!r}, are not: use one kind of key")
+            self._check_new(one, self._values)
             self._values[one] = values[0].copy()
+
+    @staticmethod
+    def _check_new(key: Key, known: Mapping[Key, Any]) -> None:
+        """Raises MXNetError for a key that has a value, and for one of another kind than the others."""
+        if key in known:
+            raise MXNetError(f"kvstore: the key {key!r} has been initialized already: init can be called once for "
+                             "each key; push a new value")
+        other = next(iter(known), key)
+        if isinstance(key, str) != isinstance(other, str):
+            raise MXNetError(f"kvstore: the key {key!r} is {_kind(key)}, but the keys of this store, such as "
+                             f"{other!r}, are not: use one kind of key")
 
     def push(self, key: Key | Sequence[Key], value: Any, priority: int = 0) -> None:
         """Sum the values of a key and let the updater change the key's value by that; without one the sum is the value.

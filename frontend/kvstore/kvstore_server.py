@@ -1,9 +1,11 @@
-"""The server of stores that span machines, which mxc does not have: the class says so when it is to run."""
+"""What a process does that MXNet's launcher starts as scheduler or server: it never comes to the program's lines."""
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.system import env
 
 
 class KVStoreServer:
@@ -13,5 +15,14 @@ class KVStoreServer:
         self.kvstore = kvstore
 
     def run(self) -> NoReturn:
-        """Raises MXNetError: mxc trains in one process, whose stores need no server."""
-        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} has no server: mxc trains in one process")
+        """Raises MXNetError: servers are actors of Ray's, which `mxc launch` or the scheduler starts."""
+        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} is no server: `mxc launch` starts servers, and so "
+                         "does the scheduler of MXNet's launcher")
+
+
+def _init_kvstore_server_module() -> None:
+    """Be the scheduler or a server where DMLC_ROLE says so, and end the process then."""
+    from mxc.kvstore import roles
+
+    {"scheduler": roles.scheduler, "server": roles.server}[env.text("DMLC_ROLE")]()
+    sys.exit()

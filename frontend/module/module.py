@@ -319,7 +319,7 @@ class Module(BaseModule):
             idx2name = dict(enumerate(names))
         else:
             idx2name = {i * count + k: name for k in range(count) for i, name in enumerate(names)}
-        rescale_grad = 1.0 / self._exec_group.batch_size
+        rescale_grad = 1.0 / (self._exec_group.batch_size * _pushing_workers(kvstore))
         if isinstance(optimizer, str):
             params = {"rescale_grad": rescale_grad, **dict(optimizer_params)}
             optimizer = opt.create(optimizer, sym=self.symbol, param_idx2name=idx2name, **params)
@@ -481,3 +481,8 @@ def _check_shared(group: DataParallelExecutorGroup, owner: DataParallelExecutorG
 def _redescribed(descriptions: Sequence[DataDesc], shapes: Sequence[tuple[int, ...]]) -> list[DataDesc]:
     return [DataDesc(desc.name, shape, desc.dtype, desc.layout)
             for desc, shape in zip(descriptions, shapes, strict=False)]
+
+
+def _pushing_workers(kvstore: Any) -> int:
+    """How many workers' gradients one update has in it."""
+    return kvstore.num_workers if kvstore is not None and "async" not in kvstore.type else 1

@@ -1,0 +1,229 @@
+"""What a worker sends to servers and gets from them, beside the program: two threads and a queue.
+
+A push is an `Item` in the queue. The thread that sends takes those of the highest priority whose arrays are computed,
+also while the rest of a backward run still computes, and puts small arrays into one message. The other thread takes the
+answers, and writes pulled values when it is their turn in the program's order (`runtime/outside.py`). Of one key, items
+are sent in the order in which they came.
+"""
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.kvstore.cluster import translated
+from mxc.kvstore.compression import TwoBit
+from mxc.kvstore.parts import LEAST, MOST, Key, Layout, Part, messages
+from mxc.runtime import engine, outside
+from mxc.runtime.array import Array
+from mxc.runtime.engine_work import failure_of
+
+
+class Item:
+    """A push or pull of a key, or both.
+
+    source: what is pushed, or None. outs: where the value goes. push: the round of what is pushed. pull: the round that
+    the value must have; -1 where none is pulled.
+    """
+
+    def __init__(self, store: int, key: Key, layout: Layout, source: Array | None, outs: Sequence[Array], push: int,
+                 pull: int, priority: int, compression: TwoBit | None, settings: dict[str, Any] | None):
+        self.store, self.key, self.layout, self.source, self.outs = store, key, layout, source, outs
+        self.push, self.pull, self.priority = push, pull, priority
+        self.compression, self.settings = compression, settings
+        self.writer = None if source is None else outside.writer(source.variable)
+        self.piece = outside.reserve([] if source is None else [source.variable],
+                                     list({array.variable: None for array in outs}), f"kvstore {key}")
+        self.left = 0  # messages without an answer
+        self.nbytes = sum(part.end - part.begin for part in layout.parts) * np.dtype(layout.dtype).itemsize
+        self.answers: list[tuple[Part, np.ndarray]] = []
+
+    def is_ready(self) -> bool:
+        """Whether it can be sent. For `outside.watch`."""
+        return self.source is None or outside.has_written(self.writer, self.source.variable)
+
+    def is_coming(self) -> bool:
+        """Whether it is not ready, and what computes it runs, so that it waits for no item in the queue."""
+        return not self.is_ready() and self.writer is not None and self.writer.missing == 0
+
+    def has_failed(self) -> bool:
+        """Whether what should be pushed was never computed."""
+        return self.source is not None and failure_of((self.source.variable,)) is not None
+
+    def values(self, part: Part) -> Any:
+        """A part of what is pushed."""
+        assert self.source is not None
+        memory = self.source.memory
+        values = memory if len(self.layout.parts) == 1 else memory.reshape(-1)[part.begin:part.end]
+        return values if self.compression is None else self.compression.packed(part.name, values)
+
+    def write(self) -> None:
+        """Write the answers to the arrays."""
+        for part, values in self.answers:
+            for out in self.outs:
+                np.copyto(out.memory.reshape(-1)[part.begin:part.end], values.reshape(-1), casting="unsafe")
+        self.answers = []
+
+
+class Exchange:
+    """servers: the actors. rank: of this worker."""
+
+    def __init__(self, servers: Sequence[Any], rank: int):
+        self.servers, self.rank = servers, rank
+        self.error: MXNetError | None = None
+        self._queues: dict[tuple[int, Key], deque[Item]] = {}
+        self._answers: queue.SimpleQueue = queue.SimpleQueue()
+        self._waiting = self._open = 0  # items in the queue, and all that are not done
+        self._closed = False
+        self._sent = [0] * len(servers)  # messages to each server
+        outside.listeners += 1
+        for name, work in (("send", self._send), ("answer", self._take)):
+            threading.Thread(target=work, name=f"mxc-kvstore-{name}", daemon=True).start()
+
+    def submit(self, items: Sequence[Item]) -> None:
+        """Send these when they are ready. Raises MXNetError, nothing being sent, after an earlier item failed."""
+        def change() -> None:
+            for item in items:
+                self._queues.setdefault((item.store, item.key), deque()).append(item)
+            self._waiting += len(items)
+            self._open += len(items)
+
+        outside.tell(change)
+        if engine._engine.naive:
+            self.settle()
+
+    def check(self) -> None:
+        """Raises MXNetError where an earlier item failed."""
+        if self.error is not None:
+            raise type(self.error)(*self.error.args)  # a new one, for its traceback is of this call
+
+    def settle(self) -> None:
+        """Return when all that was submitted is done. Raises MXNetError where some of it failed."""
+        engine.waitall()
+        outside.watch(lambda: self._open == 0)
+        self.check()
+
+    def close(self) -> None:
+        """Send what was submitted, and end the threads."""
+        outside.watch(lambda: self._open == 0)
+        outside.listeners -= 1
+        outside.tell(lambda: setattr(self, "_closed", True))
+        self._answers.put(None)
+
+    # -- the thread that sends
+
+    def _heads(self) -> list[Item]:
+        return [items[0] for items in self._queues.values() if items]
+
+    def _may_send(self) -> bool:
+        if self._closed or self.error is not None:
+            return True
+        heads = self._heads()
+        ready = [item for item in heads if item.is_ready()]
+        if not ready:
+            return False
+        return sum(item.nbytes for item in ready) >= LEAST or not any(item.is_coming() for item in heads)
+
+    def _send(self) -> None:
+        while True:
+            outside.watch(lambda: self._closed or (bool(self._waiting) and self._may_send()))
+            if self._closed:
+                return
+            for batch in self._next():
+                try:
+                    self._send_batch(batch)
+                except Exception as error:
+                    self._fail(error, batch)
+
+    def _next(self) -> list[list[Item]]:
+        """The items to send now, taken out of the queue, as messages."""
+        found: list[list[Item]] = []
+
+        def change() -> None:
+            ready = sorted((item for item in self._heads() if item.is_ready() or self.error is not None),
+                           key=lambda item: -item.priority)
+            chosen: list[Item] = []
+            for item in ready:
+                if chosen and (sum(each.nbytes for each in chosen) + item.nbytes > MOST
+                               or item.store != chosen[0].store):
+                    break
+                chosen.append(item)
+            for item in list(chosen):
+                waiting = self._queues[item.store, item.key]
+                waiting.popleft()
+                while waiting and waiting[0].source is None:  # a pull behind a push goes with it
+                    chosen.append(waiting.popleft())
+            self._waiting -= len(chosen)
+            found.append(chosen)
+
+        outside.tell(change)
+        return found
+
+    def _send_batch(self, batch: Sequence[Item]) -> None:
+        self.check()
+        started = time.perf_counter_ns()
+        failed = [item for item in batch if item.has_failed()]
+        for item in failed:  # its error goes on to what should have been written
+            self._answers.put((item, None, None, None))
+        batch = [item for item in batch if item not in failed]
+        by_server: dict[int, list[tuple[Item, Part]]] = {}
+        for item in batch:
+            found = messages(item.layout.parts)
+            item.left = len(found)
+            for server, parts in found.items():
+                by_server.setdefault(server, []).extend((item, part) for part in parts)
+        for server, pairs in by_server.items():
+            pushed = [(item, part) for item, part in pairs if item.source is not None]
+            pulled = [(item, part) for item, part in pairs if item.pull >= 0]
+            future = self.servers[server].exchange.remote(
+                batch[0].store, self.rank, self._sent[server], [(part.name, item.push) for item, part in pushed],
+                [item.values(part) for item, part in pushed], [(part.name, item.pull) for item, part in pulled],
+                next((item.settings for item, _ in pushed if item.settings), None)).future()
+            self._sent[server] += 1
+            items = list(dict.fromkeys(item for item, _ in pairs))
+            future.add_done_callback(lambda done, items=items, pulled=pulled: self._answers.put((None, items, pulled,
+                                                                                                 done)))
+        if engine.observer is not None and batch:
+            engine.observer(f"kvstore send {sum(item.nbytes for item in batch)} bytes", started, time.perf_counter_ns())
+
+    # -- the thread that takes answers
+
+    def _take(self) -> None:
+        while (found := self._answers.get()) is not None:
+            failed, items, pulled, future = found
+            if failed is not None:
+                self._end(failed)
+                continue
+            try:
+                answers = future.result()
+                for (item, part), values in zip(pulled, answers, strict=True):
+                    item.answers.append((part, values))
+            except Exception as error:
+                self._fail(error, items)
+                continue
+            for item in items:
+                item.left -= 1
+                if item.left == 0:
+                    self._end(item)
+            del answers, future, found, items, pulled  # what they hold is memory that others wait for
+
+    def _fail(self, error: Exception, items: Sequence[Item]) -> None:
+        if self.error is None:
+            self.error = translated(error)
+        for item in items:
+            if not item.piece.is_done:
+                self._end(item)
+
+    def _end(self, item: Item) -> None:
+        def work() -> None:
+            self.check()
+            item.write()
+
+        outside.fulfil(item.piece, work)
+        outside.tell(lambda: setattr(self, "_open", self._open - 1))

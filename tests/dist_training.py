@@ -1,0 +1,125 @@
+"""A program that trains a network on made data, alone or as one of several workers, and saves its parameters.
+
+dist_training.py PATH --network mlp|lenet --kind none|dist_sync|dist_async --api module|gluon|bucketing
+"""
+from __future__ import annotations
+
+import argparse
+import os
+
+import numpy as np
+
+import mxc as mx
+
+ROWS, STEPS, CLASSES = 32, 4, 5
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.RandomState(1)
+    labels = rng.randint(0, CLASSES, ROWS * STEPS)
+    pictures = rng.rand(ROWS * STEPS, 1, 12, 12).astype("f") + 2 * (labels[:, None, None, None] == np.arange(12))
+    return pictures.astype("f"), labels.astype("f")
+
+
+def mlp() -> mx.sym.Symbol:
+    x = mx.sym.FullyConnected(mx.sym.Flatten(mx.sym.var("data")), num_hidden=32, name="one")
+    x = mx.sym.FullyConnected(mx.sym.Activation(x, act_type="relu"), num_hidden=CLASSES, name="two")
+    return mx.sym.SoftmaxOutput(x, mx.sym.var("softmax_label"), name="softmax")
+
+
+def lenet() -> mx.sym.Symbol:
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=8, name="conv1")
+    x = mx.sym.Pooling(mx.sym.Activation(x, act_type="tanh"), kernel=(2, 2), stride=(2, 2), pool_type="max")
+    x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=16, name="conv2")
+    x = mx.sym.Flatten(mx.sym.Activation(x, act_type="tanh"))
+    x = mx.sym.Activation(mx.sym.FullyConnected(x, num_hidden=64, name="one"), act_type="tanh")
+    x = mx.sym.FullyConnected(x, num_hidden=CLASSES, name="two")
+    return mx.sym.SoftmaxOutput(x, mx.sym.var("softmax_label"), name="softmax")
+
+
+def shares(store, whole):
+    """This worker's rows of every batch."""
+    workers, rank = (1, 0) if store is None else (store.num_workers, store.rank)
+    kept = np.arange(len(whole)).reshape(STEPS, workers, ROWS // workers)[:, rank].reshape(-1)
+    return whole[kept]
+
+
+def with_module(options, store):
+    pictures, labels = (shares(store, each) for each in data())
+    rows = ROWS // (1 if store is None else store.num_workers)
+    batches = mx.io.NDArrayIter(pictures, labels, rows)
+    symbol = {"mlp": mlp, "lenet": lenet}[options.network]()
+    if options.api == "bucketing":
+        module = mx.mod.BucketingModule(lambda key: (symbol, ("data",), ("softmax_label",)), default_bucket_key=0)
+        batches.provide_bucket_key = None
+    else:
+        module = mx.mod.Module(symbol)
+    module.bind(batches.provide_data, batches.provide_label)
+    mx.random.seed(0 if store is None else store.rank)  # worker 0's are taken
+    np.random.seed(0 if store is None else store.rank)
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(kvstore=store, optimizer=options.optimizer, optimizer_params={"learning_rate": 0.05})
+    if options.tell:
+        print("training", flush=True)
+    for _ in range(options.epochs):
+        batches.reset()
+        for batch in batches:
+            batch.bucket_key = 0
+            module.forward(batch, is_train=True)
+            module.backward()
+            module.update()
+    metric = mx.metric.Accuracy()
+    found, auxiliary = module.get_params()
+    batches.reset()
+    for batch in batches:
+        batch.bucket_key = 0
+        module.forward(batch, is_train=False)
+        module.update_metric(metric, batch.label)
+    print("accuracy", metric.get()[1], flush=True)
+    return {name: value.asnumpy() for name, value in {**found, **auxiliary}.items()}
+
+
+def with_gluon(options, store):
+    pictures, labels = (shares(store, each) for each in data())
+    rows = ROWS // (1 if store is None else store.num_workers)
+    net = mx.gluon.nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(mx.gluon.nn.Dense(32, activation="relu"), mx.gluon.nn.Dense(CLASSES))
+    mx.random.seed(0)  # a Trainer takes worker 0's values in its first step, when the first gradients are there
+    np.random.seed(0)
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    net(mx.nd.array(pictures[:rows]))
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    trainer = mx.gluon.Trainer(net.collect_params(), options.optimizer, {"learning_rate": 0.05}, kvstore=store,
+                               update_on_kvstore=False if options.own_updates else None)
+    for _ in range(options.epochs):
+        for i in range(STEPS):
+            at = slice(i * rows, (i + 1) * rows)
+            with mx.autograd.record():
+                value = loss(net(mx.nd.array(pictures[at])), mx.nd.array(labels[at]))
+            value.backward()
+            trainer.step(ROWS)
+    return {name: value.data().asnumpy() for name, value in net.collect_params().items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path")
+    parser.add_argument("--network", default="mlp")
+    parser.add_argument("--kind", default="none")
+    parser.add_argument("--api", default="module")
+    parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--own-updates", action="store_true")
+    parser.add_argument("--tell", action="store_true", help="print a line when training begins")
+    options = parser.parse_args()
+    store = None if options.kind == "none" else mx.kv.create(options.kind)
+    found = (with_gluon if options.api == "gluon" else with_module)(options, store)
+    rank = 0 if store is None else store.rank
+    os.makedirs(options.path, exist_ok=True)
+    np.savez(f"{options.path}/{rank}.npz", **found)
+
+
+if __name__ == "__main__":
+    main()
