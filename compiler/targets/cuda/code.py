@@ -1,8 +1,7 @@
-"""Loop kernels, and functions of a program's own, as PTX and machine code of an NVIDIA GPU, made without one (the extra
-`cuda`: numba-cuda with NVVM).
+"""Kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda with NVVM).
 
-The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64), all
-in the device's memory, and runs in any number of blocks of THREADS threads.
+The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64), then
+to the scratch memory of routines, all in the device's memory, and runs in any number of blocks of threads (blocks.py).
 """
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel, Kernel
 from mxc.compiler.system import interrupts
-from mxc.compiler.targets.cuda.functions import entry, function_source
-from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+from mxc.compiler.targets.cuda.blocks import GPU, Blocks
+from mxc.compiler.targets.cuda.devices import EXTRA
+from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
 
-EXTRA = "pip install 'mxc-compiler[cuda]'"
 LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes code for
 
 
@@ -79,33 +78,25 @@ def toolchain_versions() -> dict[str, str]:
         raise TargetError(f"compiling for CUDA needs {error.name}, which is not installed: {EXTRA}") from None
 
 
-def source_of(kernel: LoopKernel | FunctionKernel) -> str:
-    """The numba.cuda source of a kernel."""
-    return function_source(kernel) if isinstance(kernel, FunctionKernel) else loop_source(kernel, THREADS)
-
-
-def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) -> CudaCode:
-    """The code of a canonical loop kernel, or a function's. Raises TargetError without the extra, MXNetError when
-    compilation fails."""
+def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU) -> CudaCode:
+    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra, MXNetError when there is no
+    code for the kernel, or compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError
 
-    source, truth = source_of(kernel), types.uint8  # type: Any, Any
+    truth: Any = types.uint8
+    array = None
     if isinstance(kernel, FunctionKernel):
         from numba.cuda.np.arrayobj import get_cfarray_intrinsic  # carray itself compiles only where a GPU's driver is
 
-        made, truth = entry(kernel, cuda, get_cfarray_intrinsic("C", None)), types.boolean
-    else:
-        from mxc.compiler.targets.cuda.vocabulary import names
-
-        space = names(kernel)
-        exec(compile(source, f"<{kernel.name}>", "exec"), space)
-        made = space["kernel"]
-    pointers = [types.CPointer(truth if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
+        array, truth = get_cfarray_intrinsic("C", None), types.boolean
+    source, made = source_of(kernel, blocks), function_of(kernel, blocks, array)
+    pointers = [types.CPointer(truth if dtype == "bool" else getattr(types, dtype))
+                for dtype in (*kernel.buffers, "int64", *scratch_dtypes(kernel))]
     try:
         with interrupts.held():
-            ptx, _ = cuda.compile(made, (*pointers, types.CPointer(types.int64)), cc=capability(arch),
+            ptx, _ = cuda.compile(made, tuple(pointers), cc=capability(arch),
                                   device=False, abi="numba")
             ptx = _renamed(ptx, symbol)
             linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
