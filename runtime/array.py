@@ -18,7 +18,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops.extent import check_extent
 from mxc.runtime import engine
-from mxc.runtime.context import Context, cpu
+from mxc.runtime.context import GPU, Context, cpu
 from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ class Array:
         check_extent(shape)
         element = _ELEMENTS[name]
         nbytes = math.prod(shape) * element.itemsize
+        if where.device_typeid == GPU:
+            from mxc.runtime.device_array import DeviceArray  # only now: it is a kind of array
+
+            return DeviceArray.made(shape, name, where, zeroed)
         if nbytes <= SMALL_BYTES:
             where.require()
             return cls((np.zeros if zeroed else np.empty)(shape, element), where, engine.Variable(), name)
@@ -111,7 +115,8 @@ class Array:
         if not (values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative):
             raise MXNetError("only a C-contiguous NumPy array of aligned elements in native byte order can be shared; "
                              "copy it first")
-        return cls(values, context if context is not None else cpu(), engine.Variable(volatile=True))
+        where = context if context is not None and context.device_typeid != GPU else cpu()  # it is the host's memory
+        return cls(values, where, engine.Variable(volatile=True))
 
     @property
     def data(self) -> np.ndarray:
@@ -129,6 +134,11 @@ class Array:
     @property
     def nbytes(self) -> int:
         return self.memory.nbytes
+
+    @property
+    def layout(self) -> np.ndarray:
+        """What tells how the elements lie, for views. Nothing is copied for it; the elements may be elsewhere."""
+        return self.memory
 
     @property
     def owner(self) -> MemoryBlock | np.ndarray:
@@ -150,6 +160,10 @@ class Array:
     def view(self, data: np.ndarray) -> Array:
         """Another array on the same allocation: `data` is a C-contiguous NumPy view made from this array's `data`."""
         return Array(data, self.context, self.variable)
+
+    def twin(self) -> Array:
+        """The same array again: another object on the same memory."""
+        return Array(self.memory, self.context, self.variable, self.dtype)
 
     def reshape(self, shape: Sequence[int]) -> Array:
         """The same elements in another shape of the same size, sharing memory."""
@@ -222,7 +236,11 @@ class Array:
     def fill(self, other: Array) -> None:
         """What `copy_from` does, in the middle of work that reads the one and writes the other."""
         if self.dtype == other.dtype:
-            np.copyto(self.memory, other.memory)
+            np.copyto(self.memory, other.read())
             return
         with np.errstate(all="ignore"):
-            np.copyto(self.memory, other.memory, casting="unsafe")
+            np.copyto(self.memory, other.read(), casting="unsafe")
+
+    def read(self) -> np.ndarray:
+        """The memory for reading alone, in the middle of work that reads the array."""
+        return self.memory

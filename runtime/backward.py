@@ -193,7 +193,7 @@ def _with_targets(leaves: Sequence[Leaf], targets: Sequence[Array | None] | None
 
 def _delivered(leaf: Leaf, value: Array, target: Array | None) -> Array:
     """The gradient of a leaf, brought to its target, if it has one, as the leaf asks."""
-    if target is None or target.memory is value.memory:
+    if target is None or target.layout is value.layout:
         return value
     if leaf.request == "add" and value.size:
         invoke.invoke("elemwise_add", [target, value], {}, [target])
@@ -244,7 +244,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
                 structure += (places[below], index)  # type: ignore[index]
         else:
             array = node.outputs[0]
-            first = alike.setdefault(id(array.memory), position)  # leaves of one array: see `_name_states`
+            first = alike.setdefault(id(array.layout), position)  # leaves of one array: see `_name_states`
             structure.append((array.shape, array.dtype, node in wanted, first))
     for head in heads:
         assert head.entry is not None
@@ -305,7 +305,7 @@ def _name_states(nodes: list[Recorded]) -> None:
     names: dict[int, str] = {}
     for node in nodes:
         if isinstance(node, Leaf) and node.request == "null":
-            node.name = names.setdefault(id(node.outputs[0].memory), node.name)
+            node.name = names.setdefault(id(node.outputs[0].layout), node.name)
 
 
 def _fitting(i: int, head: Array, value: Array) -> Array:

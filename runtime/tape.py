@@ -114,7 +114,7 @@ class RecordedOperator(Recorded):
 
 def plain(array: Array) -> Array:
     """The array without its place in the graph."""
-    return Array(array.memory, array.context, array.variable, array.dtype)
+    return array.twin()
 
 
 def entry_of(array: Array) -> Entry | None:

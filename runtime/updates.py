@@ -21,7 +21,7 @@ from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.runtime import engine, runner, tape
 from mxc.runtime.array import LARGE, Array
-from mxc.runtime.context import Context
+from mxc.runtime.context import GPU, Context
 from mxc.runtime.eager import Text, quiet
 from mxc.runtime.step_table import StepTable
 
@@ -78,7 +78,7 @@ def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
 
     def compute() -> None:
         for array, result in zip(arrays, out, strict=True):
-            flat = array.memory.reshape(-1)
+            flat = array.read().reshape(-1)
             flat = flat.astype(updates.compute_dtype([array.dtype]), copy=False)
             result.memory[...] = math.sqrt(np.dot(flat, flat))
 
@@ -98,13 +98,13 @@ def _apply(op: Operator, groups: Sequence[UpdateGroup], arrays: Sequence[Array],
         result = None if out is None else out[i]
         ready = None if result is None else result.update
         if result is None or ready is None or not ready.fits(one, inputs):
-            special = _special(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+            special = _special(one, tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs]))
             result = _result(op, i, result, special.shape, special.dtype, inputs[0])
             ready = special.ready(inputs, result)
         results.append(result)
         works.append((ready, [*inputs, result], numbers))
         writes += ready.writes
-        elements += result.memory.size
+        elements += result.size
         if tape.state.recording:
             changed += [result, *[inputs[k] for k in ready.states]]
     if tape.state.recording:
@@ -271,7 +271,8 @@ class _Specialization:
         # a kernel goes through all arrays at once: where the result lies across an input, it may overwrite what is
         # still to be read
         shifted = any(_overlap(a, result) and not (over and a.address == result.address) for a in inputs)
-        if (self.sizes[0] < COMPILED and kind not in _compiled) or shifted:
+        on_device = result.context.device_typeid == GPU
+        if on_device or (self.sizes[0] < COMPILED and kind not in _compiled) or shifted:
             return Ready(self, inputs, result, self.by_numpy)
         _compiled.add(kind)
         made = result.update = Ready(self, inputs, result, _Launch(self, inputs, None if over else result).run)
@@ -279,7 +280,7 @@ class _Specialization:
 
     def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         *inputs, result = arrays
-        given = [a.memory if a.memory.dtype == self.compute else a.memory.astype(self.compute) for a in inputs]
+        given = [a.read() if a.dtype == self.compute.name else a.read().astype(self.compute) for a in inputs]
         found = numbers if isinstance(numbers, np.ndarray) else numbers()
         values = quiet.run(self.function, *given, *found.astype(self.compute))
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
@@ -339,4 +340,4 @@ def _special(op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]) -
 
 
 def _overlap(a: Array, b: Array) -> bool:
-    return a.variable is b.variable and np.may_share_memory(a.memory, b.memory)
+    return a.variable is b.variable and np.may_share_memory(a.layout, b.layout)

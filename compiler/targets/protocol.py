@@ -225,10 +225,6 @@ class Gpus(Protocol):
         """The compute capability of a GPU, times 10: 90. Raises TargetError as `require`."""
         ...
 
-    def is_usable(self) -> bool:
-        """Whether GPUs can be used in this process: not in one that was forked from a process that did."""
-        ...
-
 
 class Launcher(Protocol):
     """How the code of a library is launched. memory: where the arrays are that it reads and writes; None: the host's.

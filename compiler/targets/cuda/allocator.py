@@ -1,6 +1,8 @@
 """The memory of a GPU: blocks that are kept for the next array of their size when nobody uses them any more."""
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +40,7 @@ class Allocator:
         self.used = self.peak = self.free = 0
         self._free: dict[int, list[int]] = {}  # addresses by size
         self._held: dict[int, tuple[int, str]] = {}  # size and holder, by address
-        self._lock = Lock()
+        self._lock, self._process = Lock(), os.getpid()
 
     def allocate(self, nbytes: int, holder: str = "") -> int:
         """See Memory. holder: whose memory it is, for the error when there is none left.
@@ -77,6 +79,9 @@ class Allocator:
                 "let arrays go that are not needed")
 
     def release(self, address: int) -> None:
+        """See Memory. In a forked child, and while the interpreter ends, nothing is done."""
+        if sys.is_finalizing() or os.getpid() != self._process:
+            return
         with self._lock:
             size, _ = self._held.pop(address)
             self.used -= size

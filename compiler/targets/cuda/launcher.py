@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -52,21 +52,19 @@ class Table:
     rows: list[LaunchRow]
     scratch: int
     integers: int = 0
-    is_owner: Callable[[], bool] = field(default=lambda: True, repr=False)
 
     def __del__(self) -> None:
-        if self.integers and self.is_owner():
+        if self.integers:
             self.memory.release(self.integers)
 
 
 class GpuLauncher:
     """See `Launcher` of protocol.py. entries: the kernels that are loaded; their addresses are places in it, from 1 on.
-    threads: of a block. usable: whether this process may use the device."""
+    threads: of a block."""
 
-    def __init__(self, memory: Allocator, threads: int, usable: Callable[[], bool]):
+    def __init__(self, memory: Allocator, threads: int):
         self.memory, self.threads = memory, threads
         self.entries: list[Entry] = []
-        self._usable = usable
 
     def table(self, rows: Sequence[Row], scratch: int = 0, stride: int = 0) -> Table:
         made, integers = list[LaunchRow](), list[int]()
@@ -80,7 +78,7 @@ class GpuLauncher:
             made.append(LaunchRow(entry, list(arguments[:count]), places, blocks))
             starts.append(len(integers))
             integers += [*numbers, 0]  # an address of its own, where there are none
-        table = Table(self.memory, made, scratch, is_owner=self._usable)
+        table = Table(self.memory, made, scratch)
         if integers:
             table.integers = self.memory.allocate(8 * len(integers), "integers of kernels")
             self.memory.write(table.integers, np.array(integers, np.int64))

@@ -47,7 +47,7 @@ class GpuTarget(_Gpu, CudaTarget):
 
     def __init__(self, memory: Allocator):
         super().__init__(memory.device.arch)
-        self.launcher = GpuLauncher(memory, self.blocks.threads, devices.is_usable)
+        self.launcher = GpuLauncher(memory, self.blocks.threads)
         self._addresses = {}
 
     def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
@@ -73,7 +73,7 @@ class SimulatedTarget(_Gpu, CudaTarget):
     def __init__(self, memory: Allocator, blocks: Blocks = SIMULATED):
         self.arch, self.cache, self.blocks = "simulated", None, blocks
         self.parts = {"target": "cuda:simulated", "mxc": sources_digest()}
-        self.launcher = GpuLauncher(memory, blocks.threads, devices.is_usable)
+        self.launcher = GpuLauncher(memory, blocks.threads)
         self._addresses = {}
 
     def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
