@@ -156,14 +156,14 @@ Pools = dict[Context, _Pool]
 
 class _Form:
     """A `CachedOp` on arrays of given shapes and dtypes, in one mode. wanted: the inputs whose gradients may be asked
-    for; without any the plan has no backward part. gpu: the number of the GPU that they are on, or -1. facts: of the outputs. sources: of each output the input that it is,
-    or -1, and the first of the outputs that are equal."""
+    for; without any the plan has no backward part. gpu: the number of the GPU that they are on, or -1. facts: of the
+    outputs. sources: of each output the input that it is, or -1, and the first of the outputs that are equal."""
 
     def __init__(self, op: CachedOp, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...], gpu: int):
         other = next((a for a in arrays if a.context.gpu_number != gpu), None)
         if other is not None:
-            raise MXNetError(f"{op.name} takes arrays of one device: the first is on {arrays[0].context}, another one on "
-                             f"{other.context}; copy one of them, as .as_in_context({other.context}) does")
+            raise MXNetError(f"{op.name} takes arrays of one device: the first is on {arrays[0].context}, another one "
+                             f"on {other.context}; copy one of them, as .as_in_context({other.context}) does")
         self._target = gpu_context(gpu).target() if gpu >= 0 else None
         self.op, self.is_train, self.wanted = op, is_train, wanted
         read = [(name, a) for name, a in zip(op.inputs, arrays, strict=True) if name in op.read]

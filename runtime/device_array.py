@@ -1,8 +1,8 @@
 """Arrays on a GPU: memory of the device, and a copy of the host's where something on the host asks for values.
 
 Of the two copies it is known which one holds what was written last. Kernels ask for the device's (`send`), work of the
-host for its own (`memory`, as of any array), and what is missing is copied then, as a part of the work that asks. As for
-all arrays, the engine orders that work.
+host for its own (`memory`, as of any array), and what is missing is copied then, as a part of the work that asks. As
+for all arrays, the engine orders that work.
 """
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ class DeviceArray(Array):
         return self.read().copy()
 
     def share(self) -> np.ndarray:
-        raise MXNetError(f"an array on {self.context} shares no memory with NumPy or DLPack: copy it to the host first, "
-                         "as .asnumpy() and .as_in_context(mx.cpu()) do")
+        raise MXNetError(f"an array on {self.context} shares no memory with NumPy or DLPack: copy it to the host "
+                         "first, as .asnumpy() and .as_in_context(mx.cpu()) do")
 
     def fill(self, other: Array) -> None:
         whole = other.nbytes == self.nbytes == self.block.device.nbytes

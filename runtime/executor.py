@@ -87,12 +87,12 @@ def _check_devices(context: Context, groups: Mapping[str, Context], arrays: Mapp
     """Raise MXNetError unless everything is on the GPU that `context` is, or nothing is on a GPU."""
     for name, array in arrays.items():
         if array is not None and array.context.gpu_number != context.gpu_number:
-            raise MXNetError(f"{name} is on {array.context}, and the graph is bound on {context}: bind it on the device "
-                             "of its arrays, or copy them there with as_in_context")
+            raise MXNetError(f"{name} is on {array.context}, and the graph is bound on {context}: bind it on the "
+                             "device of its arrays, or copy them there with as_in_context")
     for group, place in groups.items():
         if place.gpu_number != context.gpu_number:
-            raise MXNetError(f"the group {group!r} is on {place}, and the graph is bound on {context}: a graph is on one "
-                             "GPU as a whole, or on CPUs")
+            raise MXNetError(f"the group {group!r} is on {place}, and the graph is bound on {context}: a graph is on "
+                             "one GPU as a whole, or on CPUs")
 
 
 class GraphExecutor:
@@ -116,8 +116,8 @@ class GraphExecutor:
         self.grads = {name: arrays.grads.get(name) for name in self.args}
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
-        _check_devices(context, groups or {}, {**arrays.args, **{f"the gradient of {n}": a for n, a in arrays.grads.items()},
-                                               **arrays.aux})
+        gradients = {f"the gradient of {name}": array for name, array in arrays.grads.items()}
+        _check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False

@@ -73,8 +73,7 @@ def test_a_network_and_its_cache(tmp_path: Path) -> None:
 
     first = compiled("sm_90")
     library = first.library
-    assert set(library.missing.values()) == {"convolution", "convolution_data_grad", "convolution_weight_grad", "gemm",
-                                             "max_pool_grad"}
+    assert not library.missing
     assert {s.kernel for s in first.plan.steps} == {*library.codes, *library.missing}
     assert library.hits == 0 and library.misses == len(library.codes) > 3
     for key, code in library.codes.items():
@@ -93,7 +92,7 @@ def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     shapes = ["--shape", "data=2,64", "--shape", "data=8,64"]
     assert main(["compile", "net-symbol.json", *shapes, "--target", "cuda:sm_90", "-o", "net.mxc", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [each["no_code_for"] for each in told["sets"]] == ["gemm", "gemm"]
+    assert not any("no_code_for" in each for each in told["sets"])
     assert [each["cache_hits"] for each in told["sets"]] == [0, told["sets"][0]["cache_misses"]]  # one code for both
     contents = artifact_file.read("net.mxc")
     code, section = contents.manifest["code"], bytes(contents.sections["code"])

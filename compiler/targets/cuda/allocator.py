@@ -11,7 +11,7 @@ from mxc.compiler.error import OutOfMemoryError
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.cuda.devices import Device
+    from mxc.compiler.targets.cuda.device import Device
 
 ALIGNMENT = 256  # bytes: of all addresses, as the driver's are
 LARGE = 1 << 20  # bytes from which on sizes are rounded up to a sixteenth of their power of two only
@@ -27,8 +27,8 @@ def size_class(nbytes: int) -> int:
 
 
 class Allocator:
-    """See `Memory` of protocol.py. used, peak, free: bytes in blocks that are in use, the most that ever were, and bytes
-    that are kept.
+    """See `GpuMemory` of protocol.py. used, peak, free: bytes in blocks that are in use, the most that ever were, and
+    bytes that are kept.
 
     All work of the device is in one order, so a block that is given back may be given out again at once.
     """
@@ -75,8 +75,8 @@ class Allocator:
                          for name, sizes in largest)
         _, total = self.device.memory_info()
         return (f"out of memory: gpu({self.device.number}) has no {nbytes:,} bytes left{holder and f' for {holder}'}; "
-                f"{self.used:,} of its {total:,} bytes are in use{told and f', most by {told}'}. Use smaller batches, or "
-                "let arrays go that are not needed")
+                f"{self.used:,} of its {total:,} bytes are in use{told and f', most by {told}'}. Use smaller batches, "
+                "or let arrays go that are not needed")
 
     def release(self, address: int) -> None:
         """See Memory. In a forked child, and while the interpreter ends, nothing is done."""

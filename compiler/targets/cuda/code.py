@@ -1,7 +1,8 @@
 """Kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda with NVVM).
 
-The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64), then
-to the scratch memory of routines, all in the device's memory, and runs in any number of blocks of threads (blocks.py).
+The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64),
+then to the scratch memory of routines, all in the device's memory, and runs in any number of blocks of threads
+(blocks.py).
 """
 from __future__ import annotations
 
@@ -79,8 +80,8 @@ def toolchain_versions() -> dict[str, str]:
 
 
 def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU) -> CudaCode:
-    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra, MXNetError when there is no
-    code for the kernel, or compilation fails."""
+    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra, MXNetError when there is
+    no code for the kernel, or compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError

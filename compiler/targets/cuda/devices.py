@@ -3,10 +3,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from mxc.compiler.error import TargetError
 from mxc.compiler.system import env
@@ -14,45 +11,6 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.allocator import Allocator
 
 EXTRA = "pip install 'mxc-compiler[cuda]'"
-
-
-class Device(Protocol):
-    """A GPU. arch: its architecture, such as sm_90. Whatever it is asked to do it does in this order; what is read was
-    done by then. Its methods raise MXNetError where the device or its driver fails."""
-
-    number: int
-    arch: str
-    name: str
-
-    def memory_info(self) -> tuple[int, int]:
-        """(free, total) bytes."""
-        ...
-
-    def allocate(self, nbytes: int) -> int:
-        """An address; 0 where there is not so much memory left."""
-        ...
-
-    def release(self, address: int) -> None: ...
-
-    def write(self, address: int, values: np.ndarray) -> None:
-        """Copy from the host, whose array may change afterwards."""
-        ...
-
-    def read(self, address: int, values: np.ndarray) -> None:
-        """Copy to the host, into an array that is in one piece."""
-        ...
-
-    def copy(self, target: int, source: int, nbytes: int) -> None: ...
-
-    def clear(self, address: int, nbytes: int) -> None: ...
-
-    def launch(self, function: Any, blocks: int, threads: int, pointers: Sequence[tuple[int, str]]) -> None:
-        """Begin to run a kernel. pointers: addresses, and what is there: dtypes."""
-        ...
-
-    def wait(self) -> None:
-        """Return when all is done that was begun. Raises MXNetError for what failed meanwhile."""
-        ...
 
 
 _found: dict[int, Allocator] = {}  # by number
@@ -83,13 +41,15 @@ def _fault_and_count() -> tuple[str, int]:
         return f"the packages for it are not installed ({error}): {EXTRA}", 0
     except Exception as error:  # such as a library that cannot be loaded
         return f"the NVIDIA driver cannot be used ({error})", 0
-    return ("", int(found)) if int(code) == 0 and found else (f"the NVIDIA driver has no GPU (CUDA error {int(code)})", 0)
+    if int(code) != 0 or not found:
+        return f"the NVIDIA driver has no GPU (CUDA error {int(code)})", 0
+    return "", int(found)
 
 
 def require(number: int) -> None:
     """Raise TargetError unless arrays can live on the GPU of that number, in this process."""
     if not is_usable():
-        raise TargetError(f"gpu({number}): this process was forked from one that uses GPUs, which it cannot do as well; "
+        raise TargetError(f"gpu({number}): this process was forked from one that uses GPUs, so it cannot use them; "
                           "start it anew (multiprocessing's method `spawn`), or use mx.cpu()")
     if not 0 <= number < count():
         why = f"there are {count()}" if count() else f"there is none: {_fault_and_count()[0]}"
@@ -128,6 +88,7 @@ def is_usable() -> bool:
 
 
 if TYPE_CHECKING:  # mypy compares them
+    from mxc.compiler.targets.cuda.device import Device
     from mxc.compiler.targets.cuda.driver import Gpu
     from mxc.compiler.targets.cuda.simulator import SimulatedGpu
 

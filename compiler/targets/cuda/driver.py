@@ -22,7 +22,7 @@ def bindings() -> Any:
 
 
 class Gpu:
-    """See `Device` of devices.py. Raises TargetError where the driver does not give the device."""
+    """See `Device` of device.py. Raises TargetError where the driver does not give the device."""
 
     def __init__(self, number: int):
         self.number, self._driver = number, bindings()
@@ -31,8 +31,10 @@ class Gpu:
             self._context = self._done("be used", self._driver.cuDevicePrimaryCtxRetain(self._device))
             self._enter()
             kinds = self._driver.CUdevice_attribute
-            major, minor = (self._done("tell what it is", self._driver.cuDeviceGetAttribute(kind, self._device)) for kind in (
-                kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+            version = (kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                       kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+            major, minor = (self._done("tell what it is", self._driver.cuDeviceGetAttribute(kind, self._device))
+                            for kind in version)
             text = self._done("tell its name", self._driver.cuDeviceGetName(100, self._device))
             self._stream = self._done("make a stream", self._driver.cuStreamCreate(0))
         except MXNetError as error:

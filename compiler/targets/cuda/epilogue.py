@@ -1,4 +1,4 @@
-"""The part of a library kernel's source that all templates have: its integers, and its stores over a computed number."""
+"""What the sources of all library kernels have: the run-time integers, and the stores over a computed number."""
 from __future__ import annotations
 
 from typing import Any

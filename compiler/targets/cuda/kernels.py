@@ -56,8 +56,10 @@ def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None
         return entry(kernel, cuda, array or _shaped)
     from mxc.compiler.targets.cuda.vocabulary import names
 
+    source = source_of(kernel, blocks)
+    assert isinstance(kernel, LoopKernel | CallKernel | RoutineKernel)
     space = names(kernel)
-    exec(compile(source_of(kernel, blocks), f"<{kernel.name}>", "exec"), space)
+    exec(compile(source, f"<{kernel.name}>", "exec"), space)
     return space["kernel"]
 
 

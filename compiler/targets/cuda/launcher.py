@@ -103,7 +103,8 @@ class GpuLauncher:
             device.wait()
         except MXNetError as error:
             names = ", ".join(row.entry.name for row in table.rows)
-            raise MXNetError(f"{error}; it was running these kernels: {names}. MXC_DEBUG=2 runs them one by one") from None
+            raise MXNetError(f"{error}; it was running these kernels: {names}. MXC_DEBUG=2 runs them one by "
+                             "one") from None
 
     def bound(self, table: Table, quick: bool = False) -> Callable[[], None]:
         return partial(self.run, table)

@@ -1,8 +1,8 @@
 """Loop kernels as numba.cuda source: `def kernel(b0, b1, ..., values)`, values the run-time integers.
 
-Without accumulators: a grid-stride loop over the domain, a thread for each point. With accumulators it is the same where
-little is reduced at each of them, or there are many points (`form`). Else a block for each point: its threads share the
-reduce axes, and each accumulator is combined in shared memory by halving.
+Without accumulators: a grid-stride loop over the domain, a thread for each point. With accumulators it is the same
+where little is reduced at each of them, or there are many points (`form`). Else a block for each point: its threads
+share the reduce axes, and each accumulator is combined in shared memory by halving.
 """
 from __future__ import annotations
 

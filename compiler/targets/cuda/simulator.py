@@ -21,7 +21,7 @@ _running = threading.Lock()  # the simulator runs one kernel at a time
 
 
 class SimulatedGpu:
-    """See `Device` of devices.py."""
+    """See `Device` of device.py."""
 
     arch = "simulated"
     name = "Numba's simulator"

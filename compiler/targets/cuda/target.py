@@ -5,10 +5,9 @@ In Numba's simulator (NUMBA_ENABLE_CUDASIM=1) the source is run as it stands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.cache import open_cache
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.targets.cuda import devices, driver, simulator

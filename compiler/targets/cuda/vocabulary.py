@@ -20,7 +20,7 @@ from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
 from mxc.compiler.targets.formulas import RANDOM, formula
 
 SIMULATED = bool(getattr(config, "ENABLE_CUDASIM", False))
-# Not inlined, they compile only where a GPU's driver is. In the simulator they are plain functions, which take less time.
+# Not inlined, they compile only where a GPU's driver is. In the simulator they are plain functions, which are quicker.
 _device: Any = (lambda function: function) if SIMULATED else cuda.jit(device=True, inline="always")
 
 

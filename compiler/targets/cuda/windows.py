@@ -1,4 +1,4 @@
-"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread for each result."""
+"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread per result."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -78,12 +78,12 @@ def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
         d = f"a{x + 2}"
         lines += [f"from{x} = max_(0, -((-({d} + {w.pad[x]} - {w.kernel[x]} + 1)) // {w.stride[x]}))",
                   f"to{x} = min_({w.out[x]}, ({d} + {w.pad[x]}) // {w.stride[x]} + 1)"]
-    data = f"a0 * {s[0]} + a1 * {s[1]} + e0 * {s[2]} + e1 * {s[3]} + e2 * {s[4]}"
+    data, first = (f"a0 * {s[0]} + a1 * {s[1]} + {e}0 * {s[2]} + {e}1 * {s[3]} + {e}2 * {s[4]}" for e in ("e", "low"))
     scan: Lines = []
     for x in range(3):
         scan += [f"low{x} = max_(0, o{x} * {w.stride[x]} - {w.pad[x]})",
                  f"high{x} = min_({w.data[x]}, o{x} * {w.stride[x]} - {w.pad[x]} + {w.kernel[x]})"]
-    scan += ["seen = 0", "is_first = False", f"best = {load(0, data.replace('e0', 'low0').replace('e1', 'low1').replace('e2', 'low2'))}",
+    scan += ["seen = 0", "is_first = False", f"best = {load(0, first)}",
              "for e0 in range(low0, high0):", "    for e1 in range(low1, high1):",
              "        for e2 in range(low2, high2):", *_indented([
                  f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
