@@ -49,3 +49,10 @@ def simulated(program: str, gpus: int = 1) -> str:
     done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **settings}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+class Plain:
+    """Cases of library kernels for a target whose weights are not packed."""
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        return 0, 0
