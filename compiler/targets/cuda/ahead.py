@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.kernel.ir import FunctionKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
 from mxc.compiler.kernel.text import code_text
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
@@ -68,6 +68,8 @@ class CudaTarget:
         text = code_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
         if lacks(kernel):
             return LaunchConfig(entry_key(text, self.parts), 1, 0, kernel.values())
+        if isinstance(kernel, CallKernel):  # of what is decided for the CPU's templates, little is in the code
+            text = f"{kernel.buffers}\n{source_of(kernel, self.blocks)}"
         text += f"{form(kernel)}\n" if isinstance(kernel, LoopKernel) else ""
         grid = grid_of(kernel, self.blocks)
         return LaunchConfig(entry_key(text, self.parts), grid.blocks, grid.scratch,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mxc.compiler.error import OutOfMemoryError
+from mxc.compiler.error import OutOfMemoryError, TargetError
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ALIGNMENT = 256  # bytes: of all addresses, as the driver's are
 LARGE = 1 << 20  # bytes from which on sizes are rounded up to a sixteenth of their power of two only
 TOLD = 3  # holders that an error names
+FORKED = ("this process was forked from one that uses GPUs, so it cannot use them; start it anew (multiprocessing's "
+          "method `spawn`), or use mx.cpu()")
 
 
 def size_class(nbytes: int) -> int:
@@ -48,6 +50,7 @@ class Allocator:
         Where the device has no more, what is kept is given back to it first. Raises OutOfMemoryError, which names the
         largest holders.
         """
+        self._enter()
         size = size_class(nbytes)
         with self._lock:
             kept = self._free.get(size)
@@ -80,7 +83,7 @@ class Allocator:
 
     def release(self, address: int) -> None:
         """See Memory. In a forked child, and while the interpreter ends, nothing is done."""
-        if sys.is_finalizing() or os.getpid() != self._process:
+        if sys is None or sys.is_finalizing() or os.getpid() != self._process:  # None: the interpreter has ended
             return
         with self._lock:
             size, _ = self._held.pop(address)
@@ -105,11 +108,18 @@ class Allocator:
                 self.free -= size
         self._free.clear()
 
+    def _enter(self) -> None:
+        """Raise TargetError in a process that was forked from the memory's."""
+        if os.getpid() != self._process:
+            raise TargetError(f"gpu({self.device.number}): {FORKED}")
+
     def write(self, address: int, values: np.ndarray) -> None:
+        self._enter()
         if values.nbytes:
             self.device.write(address, values)
 
     def read(self, address: int, values: np.ndarray) -> None:
+        self._enter()
         if values.nbytes:
             self.device.read(address, values)
 

@@ -19,7 +19,9 @@ from mxc.compiler.system import interrupts
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.devices import EXTRA
 from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
+from mxc.compiler.targets.cuda.resources import resources
 
+WISHED = (8, 6, 5, 4)  # blocks that a multiprocessor is to run at a time; the first for which registers suffice
 LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes code for
 
 
@@ -100,10 +102,26 @@ def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU)
             ptx, _ = cuda.compile(made, tuple(pointers), cc=capability(arch),
                                   device=False, abi="numba")
             ptx = _renamed(ptx, symbol)
-            linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
-            return CudaCode(ptx, bytes(linker.link("cubin").code))
+            for wished in WISHED:
+                dense = _limited(ptx, symbol, blocks.threads, wished)
+                cubin = _assembled(core, dense, arch)
+                if not resources(cubin).stack:
+                    return CudaCode(dense, cubin)
+            return CudaCode(ptx, _assembled(core, ptx, arch))
     except (NumbaError, RuntimeError, NotImplementedError, ImportError) as error:
         raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
+
+
+def _assembled(core: Any, ptx: str, arch: str) -> bytes:
+    """The machine code of PTX."""
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
+    return bytes(linker.link("cubin").code)
+
+
+def _limited(ptx: str, symbol: str, threads: int, count: int) -> str:
+    """The PTX of a kernel that leaves registers to `count` blocks of so many threads at a time."""
+    end = ptx.index(")", ptx.index(f".entry {symbol}(")) + 1
+    return f"{ptx[:end]}\n.maxntid {threads}, 1, 1\n.minnctapersm {count}\n{ptx[end:]}"
 
 
 def _renamed(ptx: str, symbol: str) -> str:

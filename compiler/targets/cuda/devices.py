@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mxc.compiler.error import TargetError
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
-from mxc.compiler.targets.cuda.allocator import Allocator
+from mxc.compiler.targets.cuda.allocator import FORKED, Allocator
 
 EXTRA = "pip install 'mxc-compiler[cuda]'"
 
@@ -49,8 +49,7 @@ def _fault_and_count() -> tuple[str, int]:
 def require(number: int) -> None:
     """Raise TargetError unless arrays can live on the GPU of that number, in this process."""
     if not is_usable():
-        raise TargetError(f"gpu({number}): this process was forked from one that uses GPUs, so it cannot use them; "
-                          "start it anew (multiprocessing's method `spawn`), or use mx.cpu()")
+        raise TargetError(f"gpu({number}): {FORKED}")
     if not 0 <= number < count():
         why = f"there are {count()}" if count() else f"there is none: {_fault_and_count()[0]}"
         raise TargetError(f"gpu({number}): {why}; use mx.cpu(), or choose the context by mx.context.num_gpus(), which "

@@ -15,11 +15,13 @@ class Epilogue:
     Names: axes i0, i1, ...; buffers b0, b1, ...; what the template computed is `total`.
     """
 
-    def __init__(self, kernel: CallKernel):
+    def __init__(self, kernel: CallKernel, shared: bool = False):
+        """shared: the integers are elements of an array `v` instead."""
         self.kernel, self.source = kernel, SourceLines()
-        self.names = [f"g{i}" for i in range(len(kernel.extents))]
+        count, others = len(kernel.extents), ir.run_time_integers(kernel.roots())
+        self.names = [f"v[{i}]" if shared else f"g{i}" for i in range(count)]
         self.geometry: Any = kernel.geometry.with_extents(self.names)
-        self._integers = {id(v): f"k{i}" for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
+        self._integers = {id(v): f"v[{count + i}]" if shared else f"k{i}" for i, v in enumerate(others)}
         self.printer = CudaScalars(self.source, self._leaf)
 
     def _leaf(self, v: Value) -> str | None:
@@ -31,6 +33,11 @@ class Epilogue:
 
     def head(self) -> str:
         return f"def kernel({', '.join(f'b{i}' for i in range(len(self.kernel.buffers)))}, values):"
+
+    @property
+    def count(self) -> int:
+        """How many integers there are."""
+        return len(self.names) + len(self._integers)
 
     def integers(self) -> list[str]:
         return [f"{name} = values[{i}]" for i, name in enumerate([*self.names, *self._integers.values()])]

@@ -28,6 +28,7 @@ class _Form:
     groups = rows = columns = outers = depth = "1"
     k_first = True
     operands = 0, 1  # positions of the buffers of A and B
+    kept: tuple[str, ...] = ()  # what `column` sets
 
     def __init__(self, g: Any):
         self.g = g
@@ -62,6 +63,7 @@ class _Gemm(_Form):
 
 class _Windowed(_Form):
     operands = 1, 0
+    kept = "image", "p0", "p1", "p2"
 
     def __init__(self, g: Any):
         super().__init__(g)
@@ -139,6 +141,8 @@ class _DataGrad(_Windowed):
 class _WeightGrad(_Windowed):
     """Rows are filters, columns the weights of one filter; the depth is the pixels of each row of results."""
 
+    kept = "channel", "t0", "t1", "t2"
+
     def __init__(self, g: Any):
         super().__init__(g)
         w = self.w
@@ -204,7 +208,7 @@ def tiles_of(kernel: CallKernel, blocks: Blocks) -> int:
 
 def product_source(kernel: CallKernel, blocks: Blocks) -> str:
     """The source of a product with its epilogue: constants, then `def kernel(b0, ..., values)`."""
-    epilogue = Epilogue(kernel)
+    epilogue = Epilogue(kernel, shared=True)
     form = FORMS[type(kernel.geometry)](epilogue.geometry)
     source, dtype = epilogue.source, computing_dtype(kernel.geometry.dtype)
     threads, (rows, columns, depth), (high, wide) = blocks.threads, blocks.tile, blocks.each
@@ -223,9 +227,14 @@ def product_source(kernel: CallKernel, blocks: Blocks) -> str:
             source(line)
 
     with source.block(epilogue.head()):
-        lines(epilogue.integers())
-        lines([f"tile = cuda.shared.array({max(rows * columns, second + depth * pitch_b)}, {dtype})",
-               "thread = cuda.threadIdx.x", f"tiles_down = udiv({form.rows} + {rows - 1}, {rows})",
+        # No register has to keep an integer that is read again behind a barrier.
+        lines(["thread = cuda.threadIdx.x", f"v = cuda.shared.array({epilogue.count}, int64)"])
+        with source.block(f"for element in range(thread, {epilogue.count}, {threads}):"):
+            source("v[element] = values[element]")
+        if form.kept:
+            source(f"places = cuda.shared.array({len(form.kept) * columns}, int64)")
+        lines(["cuda.syncthreads()", f"tile = cuda.shared.array({max(rows * columns, second + depth * pitch_b)}, {dtype})",
+               f"tiles_down = udiv({form.rows} + {rows - 1}, {rows})",
                f"tiles_across = udiv({form.columns} + {columns - 1}, {columns})",
                f"here = thread & {across - 1}", f"there = thread >> {across.bit_length() - 1}",
                f"own = thread & {columns - 1}"])
@@ -234,25 +243,35 @@ def product_source(kernel: CallKernel, blocks: Blocks) -> str:
             lines([*_divided("unit", "z", ("down", "right"), ("tiles_down", "tiles_across")),
                    f"first_row = down * {rows}", f"first_column = right * {columns}", "column = first_column + own",
                    *form.column()])
+            if form.kept:
+                with source.block(f"if thread < {columns}:"):
+                    lines([f"places[{i * columns} + own] = {name}" for i, name in enumerate(form.kept)])
+            source("cuda.syncthreads()")
             lines([f"c{i}_{j} = {zero}" for i in range(high) for j in range(wide)])
             with source.block(f"for outer in range({form.outers}):"):
-                lines(form.outer())
                 with source.block(f"for inner in range(0, {form.depth}, {depth}):"):
-                    with source.block(f"for part in range({rows * depth // threads}):"):
-                        lines([f"element = thread + part * {threads}",
-                               *([f"k = element & {depth - 1}", f"m = element >> {depth.bit_length() - 1}"]
+                    # As with the integers, what is computed here needs no registers while the tiles are multiplied.
+                    lines([f"{name} = places[{i * columns} + own]" for i, name in enumerate(form.kept)])
+                    lines(["column = first_column + own", *form.outer()])
+                    # The step is no constant, so that the loops stay loops: unrolled, their addresses fill the registers.
+                    source("element = thread")
+                    with source.block(f"while element < {rows * depth}:"):
+                        lines([*([f"k = element & {depth - 1}", f"m = element >> {depth.bit_length() - 1}"]
                                  if form.k_first else
                                  [f"m = element & {rows - 1}", f"k = element >> {rows.bit_length() - 1}"]),
                                "row = first_row + m", "deep = inner + k", f"value = {zero}"])
                         with source.block(f"if row < {form.rows} and deep < {form.depth}:"):
                             source(f"value = {load_a.format('a_at + row * a_row + deep * a_step')}")
                         source(f"tile[k * {pitch_a} + m] = value")
-                    with source.block(f"for part in range({columns * depth // threads}):"):
-                        lines([f"k = (thread >> {columns.bit_length() - 1}) + part * {threads // columns}",
-                               "deep = inner + k", f"value = {zero}"])
+                        source("element += cuda.blockDim.x")
+                    shift = columns.bit_length() - 1
+                    source(f"k = thread >> {shift}")
+                    with source.block(f"while k < {depth}:"):
+                        lines(["deep = inner + k", f"value = {zero}"])
                         with source.block(f"if b_there and deep < {form.depth}{within}:"):
                             source(f"value = {load_b.format('b_at + deep * b_step')}")
                         source(f"tile[{second} + k * {pitch_b} + own] = value")
+                        source(f"k += cuda.blockDim.x >> {shift}")
                     source("cuda.syncthreads()")
                     with source.block(f"for k in range({depth}):"):
                         lines([f"x{i} = tile[k * {pitch_a} + there + {i * down}]" for i in range(high)])
@@ -269,5 +288,4 @@ def product_source(kernel: CallKernel, blocks: Blocks) -> str:
                 with epilogue.printer.scope(f"if row < {form.rows} and column < {form.columns}:"):
                     lines([*form.axes(), "total = tile[element]"])
                     epilogue.store()
-            source("cuda.syncthreads()")
     return epilogue.text()

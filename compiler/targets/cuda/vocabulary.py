@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 from numba import config, cuda
 from numba.core import types
-from numba.core.types import float16, float32, int64
+from numba.core.types import float16, float32, int64, uint32
 
 from mxc.compiler.functions import typed
 from mxc.compiler.kernel import ir
@@ -36,12 +37,12 @@ def half(x):
 
 @_device
 def udiv(a, b):
-    return a // b
+    return int64(uint32(a) // uint32(b))  # of 32 bits, as launches see to (kernels.py): a GPU has no others
 
 
 @_device
 def umod(a, b):
-    return a % b
+    return int64(uint32(a) % uint32(b))
 
 
 @_device
@@ -142,8 +143,9 @@ OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words
 def _names() -> dict[str, Any]:
     space = {name: value for name, value in globals().items()
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
-    if SIMULATED:  # Python's own give integers
-        space |= {"floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc}
+    if SIMULATED:  # Python's own functions give integers
+        space |= {"floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc, "udiv": operator.floordiv,
+                  "umod": operator.mod}
     for word, f in OF_MATH.items():
         if word not in space:  # above are those that Numba lacks, or that are no functions there
             arguments = ", ".join("ab"[:f.arity])
