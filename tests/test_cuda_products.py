@@ -1,4 +1,4 @@
-"""Library kernels for NVIDIA GPUs, in Numba's simulator, against their definitions; and their code for architectures."""
+"""Library kernels for NVIDIA GPUs, in Numba's simulator, against their definitions; and their code."""
 from __future__ import annotations
 
 import pytest

@@ -3,16 +3,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
 from mxc.compiler.kernel.text import code_text
+from mxc.compiler.targets.cuda import estimate
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
 from mxc.compiler.targets.cuda.kernels import grid_of, lacks, source_of
 from mxc.compiler.targets.cuda.loops import form
+from mxc.compiler.targets.cuda.resources import resources
 from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
 from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
 
@@ -93,6 +95,21 @@ class CudaTarget:
             if self.cache is not None:
                 self.cache.put(key, self.parts, code.to_bytes())
         return library
+
+    @property
+    def machine(self) -> str:
+        """The GPU that `seconds` is about. Raises TargetError where there is none for the architecture."""
+        return estimate.machine(self.arch).name
+
+    def seconds(self, moved: int, flops: int, blocks: int) -> float:
+        """How long a kernel may take; see estimate.py."""
+        return estimate.seconds(estimate.machine(self.arch), moved, flops, blocks)
+
+    def usage(self, code: CudaCode) -> dict[str, Any]:
+        """What a kernel takes of the GPU: see resources.py. limit: what keeps more threads from running at a time."""
+        found = resources(code.cubin)
+        share, limit = found.occupancy(self.blocks.threads, self.arch)
+        return {**vars(found), "occupancy": share, "limit": limit}
 
     def load_known(self, keys: Sequence[str]) -> CudaLibrary | None:
         """Gives None: plans for this target are not stored, so nobody has keys without kernels."""

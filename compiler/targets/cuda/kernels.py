@@ -13,6 +13,8 @@ from mxc.compiler.targets.cuda import loops, products, routines, windows
 from mxc.compiler.targets.cuda.blocks import Blocks
 from mxc.compiler.targets.cuda.functions import entry, function_source
 
+MOST = (1 << 32) - 1  # points: places are divided with 32 bits
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -26,6 +28,8 @@ class Grid:
 
 def lacks(kernel: Kernel) -> str:
     """The template or routine that there is no code for; "" where there is code."""
+    if isinstance(kernel, LoopKernel) and max(prod(kernel.domain), prod(kernel.reduce)) > MOST:
+        return f"more than {MOST} points"
     if isinstance(kernel, LoopKernel | FunctionKernel | RoutineKernel):
         return ""
     if isinstance(kernel, CallKernel):

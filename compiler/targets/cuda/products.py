@@ -233,7 +233,8 @@ def product_source(kernel: CallKernel, blocks: Blocks) -> str:
             source("v[element] = values[element]")
         if form.kept:
             source(f"places = cuda.shared.array({len(form.kept) * columns}, int64)")
-        lines(["cuda.syncthreads()", f"tile = cuda.shared.array({max(rows * columns, second + depth * pitch_b)}, {dtype})",
+        elements = max(rows * columns, second + depth * pitch_b)
+        lines(["cuda.syncthreads()", f"tile = cuda.shared.array({elements}, {dtype})",
                f"tiles_down = udiv({form.rows} + {rows - 1}, {rows})",
                f"tiles_across = udiv({form.columns} + {columns - 1}, {columns})",
                f"here = thread & {across - 1}", f"there = thread >> {across.bit_length() - 1}",
@@ -248,37 +249,37 @@ def product_source(kernel: CallKernel, blocks: Blocks) -> str:
                     lines([f"places[{i * columns} + own] = {name}" for i, name in enumerate(form.kept)])
             source("cuda.syncthreads()")
             lines([f"c{i}_{j} = {zero}" for i in range(high) for j in range(wide)])
-            with source.block(f"for outer in range({form.outers}):"):
-                with source.block(f"for inner in range(0, {form.depth}, {depth}):"):
-                    # As with the integers, what is computed here needs no registers while the tiles are multiplied.
-                    lines([f"{name} = places[{i * columns} + own]" for i, name in enumerate(form.kept)])
-                    lines(["column = first_column + own", *form.outer()])
-                    # The step is no constant, so that the loops stay loops: unrolled, their addresses fill the registers.
-                    source("element = thread")
-                    with source.block(f"while element < {rows * depth}:"):
-                        lines([*([f"k = element & {depth - 1}", f"m = element >> {depth.bit_length() - 1}"]
-                                 if form.k_first else
-                                 [f"m = element & {rows - 1}", f"k = element >> {rows.bit_length() - 1}"]),
-                               "row = first_row + m", "deep = inner + k", f"value = {zero}"])
-                        with source.block(f"if row < {form.rows} and deep < {form.depth}:"):
-                            source(f"value = {load_a.format('a_at + row * a_row + deep * a_step')}")
-                        source(f"tile[k * {pitch_a} + m] = value")
-                        source("element += cuda.blockDim.x")
-                    shift = columns.bit_length() - 1
-                    source(f"k = thread >> {shift}")
-                    with source.block(f"while k < {depth}:"):
-                        lines(["deep = inner + k", f"value = {zero}"])
-                        with source.block(f"if b_there and deep < {form.depth}{within}:"):
-                            source(f"value = {load_b.format('b_at + deep * b_step')}")
-                        source(f"tile[{second} + k * {pitch_b} + own] = value")
-                        source(f"k += cuda.blockDim.x >> {shift}")
-                    source("cuda.syncthreads()")
-                    with source.block(f"for k in range({depth}):"):
-                        lines([f"x{i} = tile[k * {pitch_a} + there + {i * down}]" for i in range(high)])
-                        lines([f"y{j} = tile[{second} + k * {pitch_b} + here + {j * across}]" for j in range(wide)])
-                        lines([f"c{i}_{j} = {wrapped(f'c{i}_{j} + x{i} * y{j}')}" for i in range(high)
-                               for j in range(wide)])
-                    source("cuda.syncthreads()")
+            with source.block(f"for outer in range({form.outers}):"), source.block(
+                    f"for inner in range(0, {form.depth}, {depth}):"):
+                # As with the integers, what is computed here needs no registers while the tiles are multiplied.
+                lines([f"{name} = places[{i * columns} + own]" for i, name in enumerate(form.kept)])
+                lines(["column = first_column + own", *form.outer()])
+                # The step is no constant, so the loops stay loops: unrolled, their addresses fill the registers.
+                source("element = thread")
+                with source.block(f"while element < {rows * depth}:"):
+                    lines([*([f"k = element & {depth - 1}", f"m = element >> {depth.bit_length() - 1}"]
+                             if form.k_first else
+                             [f"m = element & {rows - 1}", f"k = element >> {rows.bit_length() - 1}"]),
+                           "row = first_row + m", "deep = inner + k", f"value = {zero}"])
+                    with source.block(f"if row < {form.rows} and deep < {form.depth}:"):
+                        source(f"value = {load_a.format('a_at + row * a_row + deep * a_step')}")
+                    source(f"tile[k * {pitch_a} + m] = value")
+                    source("element += cuda.blockDim.x")
+                shift = columns.bit_length() - 1
+                source(f"k = thread >> {shift}")
+                with source.block(f"while k < {depth}:"):
+                    lines(["deep = inner + k", f"value = {zero}"])
+                    with source.block(f"if b_there and deep < {form.depth}{within}:"):
+                        source(f"value = {load_b.format('b_at + deep * b_step')}")
+                    source(f"tile[{second} + k * {pitch_b} + own] = value")
+                    source(f"k += cuda.blockDim.x >> {shift}")
+                source("cuda.syncthreads()")
+                with source.block(f"for k in range({depth}):"):
+                    lines([f"x{i} = tile[k * {pitch_a} + there + {i * down}]" for i in range(high)])
+                    lines([f"y{j} = tile[{second} + k * {pitch_b} + here + {j * across}]" for j in range(wide)])
+                    lines([f"c{i}_{j} = {wrapped(f'c{i}_{j} + x{i} * y{j}')}" for i in range(high)
+                           for j in range(wide)])
+                source("cuda.syncthreads()")
             lines([f"tile[(there + {i * down}) * {columns} + here + {j * across}] = c{i}_{j}" for i in range(high)
                    for j in range(wide)])
             source("cuda.syncthreads()")

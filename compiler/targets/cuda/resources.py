@@ -1,4 +1,4 @@
-"""What a kernel's machine code takes of a GPU: registers, shared memory, the stack; and what that leaves of its threads.
+"""What a kernel's machine code takes of a GPU: registers, shared memory, the stack; and how many threads that leaves.
 
 The assembler writes it into the code, an ELF object, for the driver to read: numbers by function in `.nv.info`, shared
 memory as the size of `.nv.shared.NAME`.
@@ -37,8 +37,8 @@ LIMITS = {75: Limits(1024, 16, 65536, 65536, reserved=0), 80: Limits(2048, 32, 6
 
 @dataclass(frozen=True)
 class Resources:
-    """registers: of a thread. stack: bytes of a thread's stack: numbers that do not fit the registers, and arrays of its
-    own. shared: bytes of a block."""
+    """registers: of a thread. stack: bytes of a thread's stack: numbers that do not fit the registers, and arrays of
+    its own. shared: bytes of a block."""
 
     registers: int
     stack: int
@@ -73,7 +73,7 @@ def _read(cubin: bytes) -> Resources:
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, at + 64 * i) for i in range(count)]
     texts = headers[names_at][4]
     sections = {_text(cubin, texts + header[0]): header for header in headers}
-    symbols, (_, _, _, _, start, size, link, *_) = sections[".symtab"], sections[".nv.info"]
+    symbols, (_, _, _, _, start, size, *_) = sections[".symtab"], sections[".nv.info"]
     entry = next(name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")
                  and not name.startswith(".nv.info.__"))
     found: dict[tuple[int, str], int] = {}
