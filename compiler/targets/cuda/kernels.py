@@ -1,8 +1,10 @@
 """Kernels of every kind as numba.cuda source, and how each is launched."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -51,9 +53,11 @@ def source_of(kernel: Kernel, blocks: Blocks) -> str:
     return products.product_source(kernel, blocks) if products.has_form(kernel) else windows.window_source(kernel)
 
 
-def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None = None) -> Any:
+def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None = None,
+                shared: Callable[..., Any] | None = None) -> Any:
     """The function that the source defines. array: makes an array of a buffer and a shape, for functions of a
-    program's own; None: as the simulator does."""
+    program's own; None: as the simulator does. shared: gives the arrays of shared memory by number, size and type, in
+    place of numba.cuda."""
     if isinstance(kernel, FunctionKernel):
         from numba import cuda
 
@@ -63,6 +67,10 @@ def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None
     source = source_of(kernel, blocks)
     assert isinstance(kernel, LoopKernel | CallKernel | RoutineKernel)
     space = names(kernel)
+    if shared is not None:
+        number = count()
+        source = re.sub(r"cuda\.shared\.array\(", lambda _: f"shared({next(number)}, ", source)
+        space["shared"] = shared
     exec(compile(source, f"<{kernel.name}>", "exec"), space)
     return space["kernel"]
 

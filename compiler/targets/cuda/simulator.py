@@ -90,6 +90,21 @@ class SimulatedGpu:
         """Launches return when all is done."""
 
 
+class SharedArrays:
+    """The arrays of a kernel's shared memory. Numba's own are made twice where two threads ask at once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, np.ndarray] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, number: int, size: int, kind: Any) -> np.ndarray:
+        with self._lock:
+            if number not in self._made:
+                name = "bool" if str(kind) in ("bool", "boolean") else str(kind)
+                self._made[number] = np.empty(size, name)
+            return self._made[number]
+
+
 def function(entry: Callable[..., None]) -> Any:
     """What `launch` takes, of a kernel's function. Its threads do not warn of numbers that overflow."""
     from numba import cuda

@@ -82,7 +82,8 @@ class SimulatedTarget(_Gpu, CudaTarget):
             if lacking := self.lacks(kernel):
                 raise self._refuse(kernel, lacking)
             if key not in self._addresses:
-                self._loaded(key, kernel, simulator.function(function_of(kernel, self.blocks)))
+                self._loaded(key, kernel, simulator.function(function_of(kernel, self.blocks, None,
+                                                                            simulator.SharedArrays())))
                 misses += 1
         return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - misses, misses,
                              launcher=self.launcher)
