@@ -6,7 +6,7 @@ from typing import Any
 from mxc.cli.tables import print_table
 
 COLUMNS = ("kernel", "blocks", "registers", "stack", "shared", "occupancy", "limited by", "us")
-NUMBERS = ("blocks", "registers", "stack", "shared", "occupancy", "us")
+NUMBERS = (1, 2, 3, 4, 5, 7)
 WIDEST = 50  # characters of a kernel's operators
 
 
