@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel, LoopKernel
     from mxc.compiler.planning import Planned
     from mxc.compiler.targets.launch import LoadedKernels
-    from mxc.compiler.targets.protocol import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget, Launcher
 
 
 @dataclass
@@ -100,28 +100,30 @@ def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str,
 
 
 def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None,
-                   ) -> tuple[int, tuple[int, ...], int]:
-    """Compile an operator that changes arrays in place (see `update_kernel`) for this machine's CPU. Returns the
-    address of its code, the integers that follow the buffers, and the units of work."""
+                   target: KernelTarget | None = None) -> tuple[int, tuple[int, ...], int, Launcher | None]:
+    """Compile an operator that changes arrays in place (see `update_kernel`). target: None for this machine's CPU.
+    Returns the address of its code, the integers that follow the buffers, the units of work, and what launches the
+    code, if that is not the runtime's runner."""
     from mxc.compiler.kernel.updates import update_kernel
 
-    return _loaded(update_kernel(op, dtypes, sizes, out))
+    return _loaded(update_kernel(op, dtypes, sizes, out), target or kernel_target("cpu"))
 
 
 def compile_rows_update(op: Operator, dtypes: Sequence[str], count: int, inner: int,
                         ) -> tuple[int, tuple[int, ...], int]:
-    """As `compile_update`, of `count` rows of `inner` elements (see `rows_update_kernel`)."""
+    """As `compile_update`, of `count` rows of `inner` elements (see `rows_update_kernel`), for this machine's CPU."""
     from mxc.compiler.kernel.updates import rows_update_kernel
 
-    return _loaded(rows_update_kernel(op, dtypes, count, inner))
+    return _loaded(rows_update_kernel(op, dtypes, count, inner), kernel_target("cpu"))[:3]
 
 
-def _loaded(loop: LoopKernel) -> tuple[int, tuple[int, ...], int]:
+def _loaded(loop: LoopKernel, target: KernelTarget) -> tuple[int, tuple[int, ...], int, Launcher | None]:
     from mxc.compiler.kernel.canonical import canonical
 
-    kernel, target = canonical(loop), kernel_target("cpu")
+    kernel = canonical(loop)
     launch = target.launch(kernel)
-    return target.load({launch.key: kernel}).address(launch.key), kernel.values(), launch.units
+    library = target.load({launch.key: kernel})
+    return library.address(launch.key), launch.values, launch.units, library.launcher
 
 
 def compile_routine(routine: str, dtypes: Sequence[str], integers: Sequence[int], constants: Mapping[str, object],

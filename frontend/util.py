@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from mxc.compiler import targets
 from mxc.compiler.error import ArgumentError, UnsupportedError
 from mxc.compiler.system import env
 from mxc.context import Context, gpu_memory_info, num_gpus
@@ -155,5 +156,4 @@ def get_cuda_compute_capability(ctx: Context) -> int:
     """The compute capability of a GPU, as 75. Raises ValueError for another device, TargetError where no GPU is."""
     if not isinstance(ctx, Context) or ctx.device_type != "gpu":
         raise ArgumentError(f"only a GPU has a compute capability, got {ctx!r}")
-    ctx.require()  # refuses every GPU
-    return 0
+    return targets.gpus().capability(ctx.device_id)

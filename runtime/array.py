@@ -19,7 +19,7 @@ from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops.extent import check_extent
 from mxc.compiler.ops.storage import DEFAULT, Given
 from mxc.runtime import engine
-from mxc.runtime.context import Context, cpu
+from mxc.runtime.context import GPU, Context, cpu
 from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
@@ -96,6 +96,10 @@ class Array:
         check_extent(shape)
         element = _ELEMENTS[name]
         nbytes = math.prod(shape) * element.itemsize
+        if where.device_typeid == GPU:
+            from mxc.runtime.device_array import DeviceArray  # only now: it is a kind of array
+
+            return DeviceArray.made(shape, name, where, zeroed)
         if nbytes <= SMALL_BYTES:
             where.require()
             return cls((np.zeros if zeroed else np.empty)(shape, element), where, engine.Variable(), name)
@@ -117,7 +121,8 @@ class Array:
         if not (values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative):
             raise MXNetError("only a C-contiguous NumPy array of aligned elements in native byte order can be shared; "
                              "copy it first")
-        return cls(values, context if context is not None else cpu(), engine.Variable(volatile=True))
+        where = context if context is not None and context.device_typeid != GPU else cpu()  # it is the host's memory
+        return cls(values, where, engine.Variable(volatile=True))
 
     @property
     def data(self) -> np.ndarray:
@@ -136,7 +141,7 @@ class Array:
 
     def given(self) -> Given:
         """The elements, in the middle of work that reads them: memory, or parts."""
-        return self.memory
+        return self.read()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -149,6 +154,11 @@ class Array:
     @property
     def nbytes(self) -> int:
         return self.memory.nbytes
+
+    @property
+    def layout(self) -> np.ndarray:
+        """What tells how the elements lie, for views. Nothing is copied for it; the elements may be elsewhere."""
+        return self.memory
 
     @property
     def owner(self) -> MemoryBlock | np.ndarray:
@@ -256,3 +266,7 @@ class Array:
             return
         with np.errstate(all="ignore"):
             self.have(values)
+
+    def read(self) -> np.ndarray:
+        """The memory for reading alone, in the middle of work that reads the array."""
+        return self.memory

@@ -52,7 +52,7 @@ class Bundle:
         def work() -> None:
             values: list[Any] = [None] * self.count
             for value, array in known:
-                values[value] = array.memory
+                values[value] = array.read()
             for value, memory in ones:
                 values[value] = memory
             quiet.run(self._compute, values, targets)

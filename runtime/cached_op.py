@@ -29,6 +29,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, node_calls, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context, current_context
+from mxc.runtime.context import gpu as gpu_context
 from mxc.runtime.executor import has_empty_arrays
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
@@ -94,13 +95,14 @@ class CachedOp:
             pool.give_back(place)
 
     def _form(self, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...]) -> _Form:
-        key = (is_train, wanted, semantics.np_shape, tuple([(a.memory.shape, a.dtype) for a in arrays]))
+        gpu = (arrays[0].context if arrays else current_context().home).gpu_number
+        key = (gpu, is_train, wanted, semantics.np_shape, tuple([(a.shape, a.dtype) for a in arrays]))
         form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= FORMS_KEPT:
                 self._forms.clear()
                 self._pools.clear()
-            form = self._forms[key] = _Form(self, arrays, is_train, wanted)
+            form = self._forms[key] = _Form(self, arrays, is_train, wanted, gpu)
         return form
 
     def node_by_node(self, arrays: Sequence[Array], is_train: bool, watch: Watch | None = None) -> list[Array]:
@@ -154,10 +156,15 @@ Pools = dict[Context, _Pool]
 
 class _Form:
     """A `CachedOp` on arrays of given shapes and dtypes, in one mode. wanted: the inputs whose gradients may be asked
-    for; without any the plan has no backward part. facts: of the outputs. sources: of each output the input that it is,
-    or -1, and the first of the outputs that are equal."""
+    for; without any the plan has no backward part. gpu: the number of the GPU that they are on, or -1. facts: of the
+    outputs. sources: of each output the input that it is, or -1, and the first of the outputs that are equal."""
 
-    def __init__(self, op: CachedOp, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...]):
+    def __init__(self, op: CachedOp, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...], gpu: int):
+        other = next((a for a in arrays if a.context.gpu_number != gpu), None)
+        if other is not None:
+            raise MXNetError(f"{op.name} takes arrays of one device: the first is on {arrays[0].context}, another one "
+                             f"on {other.context}; copy one of them, as .as_in_context({other.context}) does")
+        self._target = gpu_context(gpu).target() if gpu >= 0 else None
         self.op, self.is_train, self.wanted = op, is_train, wanted
         read = [(name, a) for name, a in zip(op.inputs, arrays, strict=True) if name in op.read]
         self._shapes, self._dtypes = {name: a.shape for name, a in read}, {name: a.dtype for name, a in read}
@@ -216,7 +223,7 @@ class _Form:
 
         keeps = not self.wanted and not self.is_train and static_names(self.graph) <= self.op.learned
         return compile_graph(self.graph, self._shapes, self._dtypes, dict.fromkeys(self.names(), "write"),
-                             self.is_train, keeps=keeps)
+                             self.is_train, self._target, keeps)
 
     def names(self) -> list[str]:
         """The names of the wanted inputs."""
@@ -244,7 +251,8 @@ class _Bound:
 
     def __init__(self, form: _Form, compiled: Compiled, memory: Memory, arrays: Sequence[Array]):
         self.form, self.memory = form, memory
-        self.seed = Array.of(np.zeros(2, np.int64))
+        where = memory.context if memory.context.gpu_number >= 0 else None
+        self.seed = Array.of(np.zeros(2, np.int64), context=where)
         prepared = {i for step in compiled.plan.steps_of("prepare") for i in step.reads}
         inputs: list[tuple[int, int]] = []  # position of the buffer, and of the input
         self._fixed: list[tuple[int, Array]] = []

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from mxc.compiler.error import ArgumentTypeError, MXNetError, TargetError, nearest
+from mxc.compiler import targets
+from mxc.compiler.error import ArgumentTypeError, MXNetError, nearest
 from mxc.runtime.scopes import ClassPropertyType, ThreadValue, deprecated
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
 GPU = 2  # the type of GPUs; types above it are memory for transfers
 
@@ -59,6 +63,15 @@ class Context(metaclass=ClassPropertyType):
         what was put there, and the CPU of that number computes with it."""
         return self if self.device_typeid <= GPU else cpu(self.device_id)
 
+    @property
+    def gpu_number(self) -> int:
+        """The number of the GPU; -1 for another device."""
+        return self.device_id if self.device_typeid == GPU else -1
+
+    def target(self) -> KernelTarget | None:
+        """What is compiled for the device; None for a CPU. Raises TargetError where there is no such GPU."""
+        return targets.kernel_target(f"gpu:{self.device_id}") if self.device_typeid == GPU else None
+
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Context) and self.device_typeid == other.device_typeid
                 and self.device_id == other.device_id)
@@ -86,15 +99,18 @@ class Context(metaclass=ClassPropertyType):
         self._default_ctx.leave()
 
     def empty_cache(self) -> None:
-        """Give the memory that is pooled for this device back to the system."""
+        """Give the memory that is pooled for this device back to the system, or to the GPU."""
         from mxc.runtime import storage
 
+        if self.device_typeid == GPU:
+            targets.gpus().memory(self.device_id).release_free()
+            return
         storage.release_free(self)
 
     def require(self) -> None:
         """Raise TargetError unless arrays can live on this device."""
-        if self.device_type == "gpu":
-            raise _no_target(self)
+        if self.device_typeid == GPU:
+            targets.gpus().require(self.device_id)
 
 
 @functools.cache  # one object: that arrays are on the same device is then seen at once
@@ -138,18 +154,11 @@ def set_default(context: Context) -> None:
 
 
 def num_gpus() -> int:
-    """How many GPUs arrays can be put on."""
-    return 0
+    """How many GPUs arrays can be put on; those of Numba's simulator with NUMBA_ENABLE_CUDASIM=1."""
+    return targets.gpus().count()
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """(free, total) bytes of a GPU. Raises TargetError where there is none."""
-    raise _no_target(gpu(device_id))
-
-
-def _no_target(context: Context) -> TargetError:
-    import ctypes.util  # only now: a program that needs no GPU does not pay for it
-
-    driver = "" if ctypes.util.find_library("cuda") else "the NVIDIA driver (libcuda) is not installed, and "
-    return TargetError(f"{context}: {driver}this installation has no GPU target; use mx.cpu(), or choose the context "
-                       "by mx.context.num_gpus(), which is 0 here")
+    """(free, total) bytes of a GPU; memory that is kept for later arrays counts as free. Raises TargetError where there
+    is none."""
+    return targets.gpus().memory(device_id).info()

@@ -226,7 +226,7 @@ def apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     training, where = tape.state.training, inputs[0].context.computing if inputs else current_context()
     with where:
         if isinstance(op, CustomOperator):
-            op.computing([a.memory for a in inputs[:len(op.inputs)]])  # what it raises is raised here, as in MXNet
+            op.computing([a.layout for a in inputs[:len(op.inputs)]])  # what it raises is raised here, as in MXNet
         try:
             values = op.reference(node.params, [a.data for a in inputs], dtypes, training)
             results = [Array.of(v, d, where) for v, d in zip(values, dtypes, strict=True)]

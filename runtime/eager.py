@@ -172,7 +172,7 @@ class Specialization:
         if code is not None:
             self._run_code(code, inputs, results, draw, prepared)
             return
-        values = quiet.run(self.values, [a.memory for a in inputs], draw)
+        values = quiet.run(self.values, [a.read() for a in inputs], draw)
         if len(results) > 1:
             values = _apart(values, results)
         for result, value in zip(results, values, strict=False):

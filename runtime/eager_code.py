@@ -14,6 +14,7 @@ from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
+    from mxc.compiler.targets.protocol import KernelTarget
 
 Call = Callable[[], None]
 
@@ -79,9 +80,9 @@ class Code:
 
 
 def compiled(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], count: int, is_train: bool,
-             keeps: bool = False) -> Compiled | None:
+             keeps: bool = False, target: KernelTarget | None = None) -> Compiled | None:
     """A node's operator, compiled for inputs of these shapes and dtypes; its first `count` outputs. None where some of
-    it would run as Python. keeps: see `compile_graph`. Raises MXNetError where the target does not serve it."""
+    it would run as Python. keeps, target: see `compile_graph`. Raises MXNetError where the target does not serve it."""
     from mxc.compiler.api import compile_graph  # only now: small arrays need no compiler
 
     assert node.op is not None
@@ -89,7 +90,7 @@ def compiled(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     made = Node(node.op, "operator", node.op.attrs_of(node.params), node.params, [Entry(v, 0) for v in variables])
     graph = Graph([Entry(made, i) for i in range(count)])
     found = compile_graph(graph, {v.name: s for v, s in zip(variables, shapes, strict=True)},
-                          {v.name: d for v, d in zip(variables, dtypes, strict=True)}, {}, is_train, keeps=keeps)
+                          {v.name: d for v, d in zip(variables, dtypes, strict=True)}, {}, is_train, target, keeps)
     outputs = {b.name for b in found.plan.buffers if b.pool == "output"}
     if any(s.host is not None for s in found.plan.steps) or outputs != {str(i) for i in range(count)}:
         return None

@@ -83,6 +83,18 @@ class BoundArrays(NamedTuple, Generic[_Array]):
     aux: Mapping[str, _Array]
 
 
+def _check_devices(context: Context, groups: Mapping[str, Context], arrays: Mapping[str, Array | None]) -> None:
+    """Raise MXNetError unless everything is on the GPU that `context` is, or nothing is on a GPU."""
+    for name, array in arrays.items():
+        if array is not None and array.context.gpu_number != context.gpu_number:
+            raise MXNetError(f"{name} is on {array.context}, and the graph is bound on {context}: bind it on the "
+                             "device of its arrays, or copy them there with as_in_context")
+    for group, place in groups.items():
+        if place.gpu_number != context.gpu_number:
+            raise MXNetError(f"the group {group!r} is on {place}, and the graph is bound on {context}: a graph is on "
+                             "one GPU as a whole, or on CPUs")
+
+
 class GraphExecutor:
     """A graph on arrays, of the shapes that inference confirms.
 
@@ -104,6 +116,8 @@ class GraphExecutor:
         self.grads = {name: arrays.grads.get(name) for name in self.args}
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
+        gradients = {f"the gradient of {name}": array for name, array in arrays.grads.items()}
+        _check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False
@@ -131,7 +145,7 @@ class GraphExecutor:
                            self.grad_req[name] != "null"]
         self._bound: dict[str, BoundPlan] = {}
         self._forwards: dict[bool, _Forward] = {}
-        self._seed = Array.of(np.zeros(2, np.int64))
+        self._seed = Array.of(np.zeros(2, np.int64), context=context if context.gpu_number >= 0 else None)
         self._last = ""  # the plan that ran forward last
         self._draws = NO_DRAWS  # seed and offset of that run, for kernels and for host steps
         self._token = object()  # this executor, in `Memory.holder`: itself would make a cycle
@@ -190,7 +204,7 @@ class GraphExecutor:
         if self.compiler is None:
             from mxc.compiler.api import compile_graph  # only now: a bound executor need not compile anything
 
-            self.compiler = compile_graph
+            self.compiler = partial(compile_graph, target=self.context.target())
         return self.compiler
 
     def _finder(self, mode: str) -> Callable[[Buffer], Array]:

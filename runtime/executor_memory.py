@@ -16,6 +16,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, runner
 from mxc.runtime.context import Context
+from mxc.runtime.device_array import DeviceMemory
 from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class Memory:
         self.context, self.lock, self.turn = context, Lock(), Lock()
         self.variable, self.is_running = engine.Variable(), False
         self.generation, self.holder = 0, None  # type: tuple[int, object]
-        self._arena: MemoryBlock | None = None
-        self._scratch: MemoryBlock | None = None
+        self._arena: MemoryBlock | DeviceMemory | None = None
+        self._scratch: MemoryBlock | DeviceMemory | None = None
         self.scratch_stride = 0
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
         self._prepared: weakref.WeakValueDictionary[Hashable, PreparedStorage] = weakref.WeakValueDictionary()
@@ -79,20 +80,25 @@ class Memory:
         """Have at least so many bytes of arena, and of scratch memory for each thread. What they held may be lost."""
         if arena > (self._arena.nbytes if self._arena else 0):
             self._arena = None  # before the larger one is made: the two need not be there at once
-            self._arena = MemoryBlock(arena, self.context)
+            self._arena = self._block(arena, "in a program's arena")
             self.generation += 1
         if scratch > self.scratch_stride:
             self._scratch, self.scratch_stride = None, 0
-            self._scratch = MemoryBlock(scratch * runner.num_threads(), self.context)
+            threads = runner.num_threads() if self.context.gpu_number < 0 else 1  # a GPU's is of all its threads
+            self._scratch = self._block(scratch * threads, "in the scratch memory of routines")
             self.scratch_stride = scratch
             self.generation += 1
+
+    def _block(self, nbytes: int, holder: str) -> MemoryBlock | DeviceMemory:
+        return MemoryBlock(nbytes, self.context) if self.context.gpu_number < 0 else (
+            DeviceMemory(nbytes, self.context, holder))
 
     def prepared_storage(self, key: Hashable, nbytes: int) -> PreparedStorage:
         """The memory for prepare steps, `nbytes` of it. Plans whose prepare steps do the same have equal keys and share
         it; it goes when no plan uses it any more."""
         found = self._prepared.get(key)
         if found is None:
-            block = MemoryBlock(nbytes, self.context)
+            block = self._block(nbytes, "in prepared parameters")
             found = self._prepared[key] = PreparedStorage(block.address, block)
         return found
 

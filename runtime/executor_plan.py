@@ -15,6 +15,7 @@ from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
 from mxc.runtime import costs, faults, outside, runner
 from mxc.runtime.array import Array
+from mxc.runtime.device_array import DeviceArray, DeviceMemory
 from mxc.runtime.executor_memory import Memory, PreparedStorage
 from mxc.runtime.table_rows import Place, TableRows
 
@@ -50,9 +51,13 @@ class BoundPlan:
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self._launcher: Launcher = compiled.library.launcher or runner
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
+        self._device = self._launcher.memory  # None: the host's
         self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
-        self._raising = {phase: found for phase in ("prepare", "forward", "backward")
-                         if (found := faults.raising(self.plan, self.plan.steps_of(phase)))}
+        self._own_statuses = DeviceMemory(self.plan.status_bytes, memory.context, "in statuses of kernels") if (
+            self._device is not None and self.plan.status_bytes) else None
+        self._raising = {phase: found for phase in ("prepare", "forward", "backward") if self._device is None
+                         and (found := faults.raising(self.plan, self.plan.steps_of(phase)))}
+        self._sent: dict[int, list[tuple[int, bool]]] = {}  # of tables, by id: what they read and write there
         self._is_printed = env.debug_level() >= 2
         # for each segment, besides, the positions of the gradients that are told to be finished behind it
         self._tables: dict[tuple[str, bool, bool], list[tuple[Segment, list[int]]]] = {}
@@ -65,8 +70,9 @@ class BoundPlan:
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
         self._prepares = bool(preparing)
         expected = {phase: costs.of_phase(self.plan, phase) for phase in ("forward", "backward")}
-        self.small = {phase: costs.is_small(cost) for phase, cost in expected.items()}
-        self.brief = {phase: costs.is_brief(cost) for phase, cost in expected.items()}
+        on_host = self._device is None
+        self.small = {phase: on_host and costs.is_small(cost) for phase, cost in expected.items()}
+        self.brief = {phase: on_host and costs.is_brief(cost) for phase, cost in expected.items()}
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
         hosts = [step for step in self.plan.steps if step.host is not None]
         self.has_hosts = bool(hosts)
@@ -153,7 +159,7 @@ class BoundPlan:
             memory.refuse()
         if self._generation != memory.generation:
             memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
-            self._tables, self._calls, self._generation = {}, {}, memory.generation
+            self._tables, self._calls, self._generation, self._sent = {}, {}, memory.generation, {}
             self._words = {i: [] for i in self._words}
 
     def rebind(self, arrays: Mapping[int, Array]) -> None:
@@ -180,7 +186,8 @@ class BoundPlan:
         key = phase, is_single, bool(outside.listeners) and phase == "backward"
         if key not in self._tables:
             segments = self._tables[key] = self._segments(steps, is_single, self._finished(steps) if key[2] else {})
-            if len(segments) == 1 and not isinstance(segments[0][0], Step) and not any(key[1:]):
+            whole = len(segments) == 1 and not isinstance(segments[0][0], Step) and not any(key[1:])
+            if whole and self._device is None:
                 self._calls[phase] = self._launcher.bound(segments[0][0], self.small.get(phase, False))
         rng: Draws | None = None
         if self.has_hosts:
@@ -196,6 +203,10 @@ class BoundPlan:
                 faults.check(raising, self._statuses, self.compiled)
                 self._run_host(segment, rng)
             else:
+                for place, writes in self._sent.get(id(segment), ()):
+                    array = self.arrays[place]
+                    assert isinstance(array, DeviceArray)
+                    array.send(writes)
                 self._launcher.run(segment)
             if finished:
                 outside.announce([a.variable for i in finished if (a := self.arrays[i]) is not None])
@@ -254,6 +265,10 @@ class BoundPlan:
         table = self._launcher.table(made.rows, self.memory.scratch, self.memory.scratch_stride)
         for position, row, argument, offset in made.words:
             self._words[position].append((table, row, argument, offset))
+        if self._device is not None:
+            used = {i: False for step in steps for i in step.buffers} | {i: True for step in steps for i in step.writes}
+            self._sent[id(table)] = [(i, writes) for i, writes in used.items()
+                                     if self.plan.buffers[i].pool not in IN_MEMORY]
         return table
 
     def _address(self, position: int) -> int:
@@ -262,6 +277,8 @@ class BoundPlan:
             return array.address
         if buffer.pool == "arena":
             return self.memory.arena + buffer.offset
+        if self._own_statuses is not None and buffer.pool == "status":
+            return self._own_statuses.address + buffer.offset
         if buffer.pool == "status":
             return self._statuses.ctypes.data + buffer.offset
         return self._prepared.address + buffer.offset
@@ -297,11 +314,19 @@ class BoundPlan:
             self.memory.is_running = False
         for target, value in zip(outputs, results, strict=True):
             np.copyto(target, value, casting="unsafe")
+        first = len(node.inputs)
+        for position, values_there in zip(step.buffers[first:], memory[first:], strict=True):
+            if self._device is not None and self.arrays[position] is None:
+                self._device.write(self._address(position), values_there)
 
     def _memory_of(self, position: int) -> np.ndarray:
         array, buffer = self.arrays[position], self.plan.buffers[position]
         if array is not None:
             return array.memory
+        if self._device is not None:
+            values = np.empty(buffer.shape, buffer.dtype)
+            self._device.read(self._address(position), values)
+            return values
         interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
                      "data": (self._address(position), False)}
         return np.asarray(type("Memory", (), {"__array_interface__": interface})())

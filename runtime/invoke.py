@@ -35,6 +35,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     free, memory = out is None and engine.observer is None and bool(inputs), []
     try:
         for array in inputs:
+            if array.__class__ is not Array and array.stype == DEFAULT:
+                return _on_gpu(name, given, inputs, out, context, train)
             memory.append(array.memory)
             key += (array.memory.shape, array.dtype)
             free = free and array.variable.busy is None
@@ -96,6 +98,22 @@ def _node(name: str, params: tuple[tuple[str, object], ...], count: int) -> Node
         raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
                          f"got {count}")
     return node
+
+
+def _on_gpu(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array], out: Sequence[Array] | None,
+            context: Context | None, is_train: bool) -> list[Array]:
+    """What `invoke` does where some input is on a GPU. Raises MXNetError where others are not there."""
+    first = inputs[0].context
+    for i, array in enumerate(inputs):
+        if array.context.gpu_number != first.gpu_number:
+            raise MXNetError(f"operator {name} takes arrays of one device: the first is on {first}, number {i + 1} on "
+                             f"{array.context}; copy one of them, as .as_in_context({array.context}) does")
+    special = _resolve(name, params, inputs, is_train)
+    if special.in_scope and not semantics.np_shape:
+        _refuse_empty(special.node, special.in_shapes, special.shapes)
+    if out is not None:
+        _check_results(name, out, special.shapes[:special.visible])
+    return specializations.run(specializations.shared(special), inputs, out, context)[:special.visible]
 
 
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],

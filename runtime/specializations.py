@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops.infer import infer_node
-from mxc.runtime import engine, random, tape
+from mxc.runtime import device_operator, engine, random, tape
 from mxc.runtime.array import Array
-from mxc.runtime.context import Context, current_context
+from mxc.runtime.context import GPU, Context, current_context
 from mxc.runtime.eager import Specialization
 from mxc.runtime.eager_code import Code
 from mxc.runtime.storage import MemoryBlock
@@ -35,6 +36,11 @@ def made(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], i
     return Specialization(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
+def shared(special: Specialization) -> Specialization:
+    """The remembered specialization that is equal to this one: what was compiled for a GPU is kept with it."""
+    return special_of(special.node, tuple(special.in_shapes), tuple(special.in_dtypes), special.is_train)
+
+
 def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...],
                is_train: bool) -> Specialization:
     """The remembered specialization of a node's operator on inputs of these shapes and dtypes."""
@@ -56,10 +62,13 @@ def run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] |
     where = inputs[0].context.computing if inputs else out[0].context if out else (context or current_context()).home
     results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
                                                          strict=True)]
-    code, prepared = steady or (special.code(), None)
+    on_gpu = where.device_typeid == GPU
+    code, prepared = steady or (None if on_gpu else special.code(), None)
     draw = random.take(where) if special.draws else (0, 0)  # now: in the program's order
-    engine.push(lambda: special.compute(inputs, results, code, draw, prepared), [a.variable for a in inputs],
-                [a.variable for a in results], special.op.name, special.small, code is not None and code.brief)
+    work = partial(device_operator.compute, special, inputs, results, draw) if on_gpu else (
+        lambda: special.compute(inputs, results, code, draw, prepared))
+    engine.push(work, [a.variable for a in inputs], [a.variable for a in results], special.op.name,
+                special.small and not on_gpu, code is not None and code.brief)
     if recording:
         tape.record(special.op, special.params, inputs, results, special.is_train, special)
     return results

@@ -10,6 +10,7 @@ import functools
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +22,13 @@ from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.runtime import engine, runner, tape
 from mxc.runtime.array import LARGE, Array
-from mxc.runtime.context import Context
+from mxc.runtime.context import GPU, Context
+from mxc.runtime.device_array import DeviceArray
 from mxc.runtime.eager import Text, quiet
 from mxc.runtime.step_table import StepTable
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import Launcher
 
 COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
 QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
@@ -32,7 +37,8 @@ HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, 
 RATES = {"lrs": "lr", "wds": "wd", "etas": "eta", "learning_rates": "lr", "step_count": "t"}
 PLAIN = Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
 Shape = tuple[int, ...]
-UpdateCode = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
+# Of a kernel: its address, the integers behind the buffers, units, and what launches it (None: the runner).
+UpdateCode = tuple[int, tuple[int, ...], int, "Launcher | None"]
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is called when the work runs, for rates may be in arrays
 UpdateGroup = tuple[Operator, Sequence[Array], Numbers]  # an operator, its arrays and its numbers
 Run = Callable[[Sequence[Array], Numbers], None]  # does an update; the last of the arrays is the result
@@ -78,7 +84,7 @@ def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
 
     def compute() -> None:
         for array, result in zip(arrays, out, strict=True):
-            flat = array.memory.reshape(-1)
+            flat = array.read().reshape(-1)
             flat = flat.astype(updates.compute_dtype([array.dtype]), copy=False)
             result.memory[...] = math.sqrt(np.dot(flat, flat))
 
@@ -98,13 +104,13 @@ def _apply(op: Operator, groups: Sequence[UpdateGroup], arrays: Sequence[Array],
         result = None if out is None else out[i]
         ready = None if result is None else result.update
         if result is None or ready is None or not ready.fits(one, inputs):
-            special = _special(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+            special = _special(one, tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs]))
             result = _result(op, i, result, special.shape, special.dtype, inputs[0])
             ready = special.ready(inputs, result)
         results.append(result)
         works.append((ready, [*inputs, result], numbers))
         writes += ready.writes
-        elements += result.memory.size
+        elements += result.size
         if tape.state.recording:
             changed += [result, *[inputs[k] for k in ready.states]]
     if tape.state.recording:
@@ -279,7 +285,15 @@ class _Specialization:
         # a kernel goes through all arrays at once: where the result lies across an input, it may overwrite what is
         # still to be read
         shifted = any(_overlap(a, result) and not (over and a.address == result.address) for a in inputs)
-        if (self.sizes[0] < COMPILED and kind not in _compiled) or shifted:
+        other = next((a for a in (*inputs, result) if a.context.gpu_number != inputs[0].context.gpu_number), None)
+        if other is not None:
+            raise MXNetError(f"operator {self.op.name} takes arrays of one device: the first is on "
+                             f"{inputs[0].context}, another one on {other.context}")
+        if result.context.device_typeid == GPU and not shifted:
+            launch = _DeviceLaunch(self, inputs, None if over else result)
+            made = result.update = Ready(self, inputs, result, launch.run)
+            return made
+        if shifted or (self.sizes[0] < COMPILED and kind not in _compiled):
             return Ready(self, inputs, result, self.by_numpy)
         _compiled.add(kind)
         made = result.update = Ready(self, inputs, result, _Launch(self, inputs, None if over else result).run)
@@ -287,18 +301,19 @@ class _Specialization:
 
     def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         *inputs, result = arrays
-        given = [a.memory if a.memory.dtype == self.compute else a.memory.astype(self.compute) for a in inputs]
+        given = [a.read() if a.dtype == self.compute.name else a.read().astype(self.compute) for a in inputs]
         found = numbers if isinstance(numbers, np.ndarray) else numbers()
         values = quiet.run(self.function, *given, *found.astype(self.compute))
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
             np.copyto(array.memory, value, casting="unsafe")
 
     @functools.cache  # noqa: B019  # forms are kept anyway
-    def code(self, over: bool) -> UpdateCode:
-        """Address, integers and units of the kernel. over: it writes the result over the weight."""
+    def code(self, over: bool, context: Context | None = None) -> UpdateCode:
+        """The kernel. over: it writes the result over the weight. context: a GPU; None for the CPU."""
         from mxc.compiler.api import compile_update  # only now: small arrays need no compiler
 
-        return compile_update(self.op, self.dtypes, self.sizes, None if over else self.dtype)
+        target = None if context is None else context.target()
+        return compile_update(self.op, self.dtypes, self.sizes, None if over else self.dtype, target)
 
 
 class _Launch:
@@ -308,7 +323,7 @@ class _Launch:
     """
 
     def __init__(self, special: _Specialization, inputs: Sequence[Array], result: Array | None):
-        address, integers, units = special.code(result is None)
+        address, integers, units, _ = special.code(result is None)
         self.given, self.last = np.empty(len(updates.number_names(special.op)), special.compute), np.empty(0)
         places = [*[a.address for a in inputs], self.given.ctypes.data, *([] if result is None else [result.address])]
         self.table = StepTable([(address, [*places, *integers], units)])
@@ -319,6 +334,27 @@ class _Launch:
         if found is not self.last:
             self.given[:] = self.last = found
         self.call()
+
+
+class _DeviceLaunch:
+    """As `_Launch`, on a GPU."""
+
+    def __init__(self, special: _Specialization, inputs: Sequence[Array], result: Array | None):
+        context = inputs[0].context
+        address, integers, units, launcher = special.code(result is None, context)
+        assert launcher is not None
+        count = len(updates.number_names(special.op))
+        self.given = Array.empty((count,), special.compute.name, context)
+        places = [*[a.address for a in inputs], self.given.address, *([] if result is None else [result.address])]
+        self.table, self.launcher = launcher.table([(address, [*places, *integers], units)]), launcher
+        self.writes = [*special.states, 0 if result is None else len(inputs)]
+
+    def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:
+        self.given.memory[:] = numbers if isinstance(numbers, np.ndarray) else numbers()
+        for i, array in enumerate((*arrays, self.given)):
+            assert isinstance(array, DeviceArray)
+            array.send(i in self.writes)
+        self.launcher.run(self.table)
 
 
 class Ready:
@@ -347,4 +383,4 @@ def _special(op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]) -
 
 
 def _overlap(a: Array, b: Array) -> bool:
-    return a.variable is b.variable and np.may_share_memory(a.memory, b.memory)
+    return a.variable is b.variable and np.may_share_memory(a.layout, b.layout)

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import api
 from mxc.compiler.graph.graph import Entry, Graph, Shape
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
-def compiled(graph: Graph, grad_req: Mapping[str, str], is_train: bool) -> Any:
-    """A compiler.api.Compiled of a graph with facts, for inference or for a training step with these gradients."""
-    return api.compile_graph(graph, *_facts_of(graph), grad_req if is_train else {}, is_train)
+
+def compiled(graph: Graph, grad_req: Mapping[str, str], is_train: bool, target: KernelTarget | None = None) -> Any:
+    """A compiler.api.Compiled of a graph with facts, for inference or for a training step with these gradients.
+    target: None for this machine's CPU."""
+    return api.compile_graph(graph, *_facts_of(graph), grad_req if is_train else {}, is_train, target)
 
 
 def watch_passes(graph: Graph, grad_req: Mapping[str, str], is_train: bool,

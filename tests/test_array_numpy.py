@@ -155,7 +155,7 @@ def test_devices_are_apart():
     assert (y + 1).context == mx.cpu(1) == y.reshape(2, 1).context == y[0].context == y.sum().context
     with mx.Context("cpu", 2):
         assert mx.nd.array([1]).context == mx.cpu(2) == mx.nd.arange(3).context == (y * 2).as_in_context(mx.cpu(2)).ctx
-    with pytest.raises(MXNetError, match="no GPU target"):
+    with pytest.raises(MXNetError, match="there is none"):
         mx.nd.zeros((1,), ctx=mx.gpu(0))
     with pytest.raises(MXNetError, match="'cpu' names no context"):
         mx.nd.zeros((1,), ctx="cpu")

@@ -84,7 +84,7 @@ def test_numpys_shapes_alone_can_be_set() -> None:
 def test_what_only_a_gpu_or_a_library_has() -> None:
     with pytest.raises(ValueError, match=r"only a GPU has a compute capability, got cpu\(0\)"):
         mx.util.get_cuda_compute_capability(mx.cpu())
-    with pytest.raises(mx.MXNetError, match=r"gpu\(0\): .*no GPU target"):
+    with pytest.raises(mx.MXNetError, match=r"gpu\(0\): there is none"):
         mx.util.get_cuda_compute_capability(mx.gpu())
     for find in (mx.libinfo.find_lib_path, mx.libinfo.find_include_path, mx.libinfo.find_conf_path):
         with pytest.raises(RuntimeError, match="mxc"):

@@ -61,22 +61,23 @@ def test_what_is_no_architecture(arch: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_network_and_its_cache(tmp_path: Path) -> None:
-    """Its loop kernels have code under their plan's keys, what lacks code is named, and the cache has it the second
-    time; a cache for another architecture has not."""
+@pytest.mark.parametrize("net, shape, train", [
+    (networks.perceptron(), (4, 64), False),
+    pytest.param(networks.lenet(), (4, 1, 8, 8), True, marks=pytest.mark.slow)], ids=["perceptron", "LeNet's training"])
+def test_a_network_and_its_cache(net, shape: tuple[int, ...], train: bool, tmp_path: Path) -> None:
+    """Its kernels have code under their plan's keys, and the cache has it the second time; a cache for another
+    architecture has not."""
     tmp_path.chmod(0o700)
-    net = networks.lenet()
-    shapes, gradients = {"data": (4, 1, 8, 8)}, {n: "write" for n in net.list_arguments() if "weight" in n}
+    shapes, gradients = {"data": shape}, {n: "write" for n in net.list_arguments() if "weight" in n and train}
 
     def compiled(arch: str):
-        return compile_graph(net.graph, shapes, {}, gradients, True, CudaTarget(arch, Cache(tmp_path)))
+        return compile_graph(net.graph, shapes, {}, gradients, train, CudaTarget(arch, Cache(tmp_path)))
 
     first = compiled("sm_90")
     library = first.library
-    assert set(library.missing.values()) == {"convolution", "convolution_data_grad", "convolution_weight_grad", "gemm",
-                                             "max_pool_grad"}
+    assert not library.missing
     assert {s.kernel for s in first.plan.steps} == {*library.codes, *library.missing}
-    assert library.hits == 0 and library.misses == len(library.codes) > 3
+    assert library.hits == 0 and library.misses == len(library.codes) >= 3
     for key, code in library.codes.items():
         assert f".entry {symbol(key)}(" in code.ptx
     again = compiled("sm_90").library
@@ -93,7 +94,7 @@ def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     shapes = ["--shape", "data=2,64", "--shape", "data=8,64"]
     assert main(["compile", "net-symbol.json", *shapes, "--target", "cuda:sm_90", "-o", "net.mxc", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [each["no_code_for"] for each in told["sets"]] == ["gemm", "gemm"]
+    assert not any(each["no_code_for"] for each in told["sets"])
     assert [each["cache_hits"] for each in told["sets"]] == [0, told["sets"][0]["cache_misses"]]  # one code for both
     contents = artifact_file.read("net.mxc")
     code, section = contents.manifest["code"], bytes(contents.sections["code"])

@@ -1,13 +1,9 @@
 """A program's own functions over whole arrays for NVIDIA GPUs: in Numba's simulator, and compiled ahead of time."""
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from cuda_functions import CASES
+from cuda_runs import simulated
 
 from mxc.compiler.error import TargetError
 from mxc.compiler.targets.cuda.ahead import CudaTarget
@@ -34,14 +30,12 @@ def kernel(b0, b1, b2, b3, b4, values):
         function(a0, a1, a2, a3, number0, number1)
 """
 PROGRAM = """
-import warnings
 from cuda_functions import CASES, arrays_for, check
-from mxc.compiler.targets.cuda.target import run
+from cuda_runs import run
 
-warnings.simplefilter("ignore")
 for kernel in CASES:
     arrays = arrays_for(kernel)
-    run(kernel, arrays, blocks=2, threads=2)
+    run(kernel, arrays)
     check(kernel, arrays)
 """
 
@@ -51,10 +45,7 @@ def test_source() -> None:
 
 
 def test_simulator_against_python() -> None:
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{PROGRAM}"
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    simulated(PROGRAM)
 
 
 def test_code_for_an_architecture() -> None:

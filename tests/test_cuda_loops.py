@@ -1,11 +1,7 @@
 """numba.cuda source of loop kernels, run in Numba's simulator in a process of its own."""
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
+from cuda_runs import simulated
 from kernel_cases import F, every_kernel, pointwise
 
 from mxc.compiler.kernel.canonical import canonical
@@ -26,39 +22,30 @@ def kernel(b0, b1, values):
         b1[i0] = t1
 """
 PROGRAM = """
-import warnings
 import numpy as np
 from cuda_cases import CASES, LONG
 from kernel_cases import arrays_for, compare, expected
-from mxc.compiler.targets.cuda import vocabulary
-from mxc.compiler.targets.cuda.target import run
+from cuda_runs import run
 
-warnings.simplefilter("ignore")
-# A warning, ignored or not, adds this to the globals, over which the simulator's threads iterate.
-vars(vocabulary)["__warningregistry__"] = {}
 for kernel in CASES + LONG:
     arrays = arrays_for(kernel, 2000)
     for array in arrays:
         if array.dtype.kind == "f":
             array[~np.isfinite(array)] = 2
     want = expected(kernel, arrays)
-    run(kernel, arrays, blocks=2, threads=4)
+    run(kernel, arrays, most=2)
     compare(kernel, arrays, want)
 """
 
 
 def test_source() -> None:
-    assert loop_source(canonical(pointwise("e", (F, F), [apply("exp", load(0, axis(0), F))]))) == SOURCE
+    assert loop_source(canonical(pointwise("e", (F, F), [apply("exp", load(0, axis(0), F))])), 128) == SOURCE
 
 
 def test_simulator_against_interpreter() -> None:
-    here = str(Path(__file__).parent)
-    program = f"import sys; sys.path.insert(0, {here!r})\n{PROGRAM}"
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    simulated(PROGRAM)
 
 
 def test_every_kernel_prints() -> None:
     for kernel in every_kernel():
-        compile(loop_source(kernel), kernel.name, "exec")
+        compile(loop_source(kernel, 128), kernel.name, "exec")

@@ -59,6 +59,8 @@ ALLOWED = {
 CIRCLES = {
     "mxc.ndarray: creation functions methods ndarray":
         "methods of an NDArray stand for functions, which make NDArrays: a method finds its function when called",
+    "mxc.runtime: array device_array":
+        "Array.empty makes an array of the kind that lives on a device: on a GPU it is a DeviceArray",
     "mxc.symbol: arithmetic construct creation functions methods symbol":
         "as of NDArray, and operators between symbols are applied by construct.py, which makes Symbols",
     "mxc.kvstore: base dist kvstore":
@@ -77,7 +79,8 @@ CIRCLES_OF_TYPES = {
     "mxc.compiler.kernel: ir value_text": "a Value prints itself by a function that names a Value",
     "mxc.compiler.targets.cpu.emit: builder transpose": "the builder's transpose takes the builder",
     "mxc.runtime: context storage": "Context.empty_cache calls the pool of memory, which names a Context",
-    "mxc.runtime: array eager steady tape updates": "an array keeps its prepared update, and names its class",
+    "mxc.runtime: array device_array eager steady tape updates":
+        "an array keeps its prepared update, and names its class",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
 TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),

@@ -118,9 +118,14 @@ def test_executors_launch_as_the_library_says():
 def test_targets_are_found_by_name():
     assert target("cpu") is kernel_target("cpu") is cpu_target()
     assert [target(name).name for name in ("cpu", "reference")] == ["cpu", "reference"]
+    known = "expected one as cpu, cuda:sm_90, gpu:0, reference"
     for name in ("gpu", "cpu:x86-64-v3", "cuda", "reference:1", ""):
-        with pytest.raises(TargetError, match=r"there is no target .*expected one as cpu, cuda:sm_90, reference"):
+        with pytest.raises(TargetError, match=f"there is no target .*{known}"):
             target(name)
+    with pytest.raises(TargetError, match=r"gpu\(0\): there is none"):
+        target("gpu:0")
+    with pytest.raises(TargetError, match="gpu:first: expected the number of a GPU"):
+        target("gpu:first")
     with pytest.raises(TargetError, match="cuda:sm_10: expected an architecture"):
         target("cuda:sm_10")
     with pytest.raises(TargetError, match="node by node"):

@@ -40,7 +40,7 @@ class ToyMemory:
         self.blocks: dict[int, np.ndarray] = {}
         self.count = 0
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, holder: str = "") -> int:
         self.count += 1
         self.blocks[self.count] = np.full(nbytes, 0xFF, np.uint8)  # as floats NaN: what nobody wrote is seen
         return self.count * self.SIZE

@@ -14,6 +14,8 @@
 | MXC_CACHE_SIZE | most bytes there (500M, 2G; default 2G; 0: no limit): what was used longest ago is removed |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
+| NUMBA_ENABLE_CUDASIM | 1: GPUs are simulated in this process, by Numba |
+| MXC_SIMULATED_GPUS | how many GPUs there are then (default: 1) |
 | MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
 | MXNET_UPDATE_ON_KVSTORE | 0: a module's devices update the parameters, not its kvstore (default: 1) |
 | MXNET_GLUON_REPO | the server that packages for MXNet load weights and data sets from (default: MXNet's) |
@@ -28,6 +30,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+MOST_GPUS = 64
 MOST_THREADS = 256  # threads: a larger number is taken for a mistake; systems may refuse to start so many
 
 
@@ -68,6 +71,14 @@ def debug_level() -> int:
 def flag(name: str) -> bool:
     """True for 1, true, yes and on."""
     return text(name).lower() in ("1", "true", "yes", "on")
+
+
+def simulated_gpus() -> int:
+    """How many GPUs are simulated: 0 where Numba's simulator is not asked for."""
+    if text("NUMBA_ENABLE_CUDASIM", "0") in ("", "0"):
+        return 0
+    count = text("MXC_SIMULATED_GPUS", "1")
+    return min(int(count), MOST_GPUS) if count.isdecimal() else 1
 
 
 def num_threads() -> int:

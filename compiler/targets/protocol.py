@@ -3,7 +3,7 @@
 Every target is a `Target`. One of these protocols says what else it can do:
 
   GraphTarget    runs graphs node by node: `reference`
-  KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`
+  KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`, `gpu`
   HostTarget     a KernelTarget whose code runs in this process, on its memory: `cpu`
 
 The loaded code of kernels is a `LoadedKernels` (launch.py), which says how it is launched (`Launcher`) and in which
@@ -168,8 +168,9 @@ class Memory(Protocol):
     @property
     def alignment(self) -> int: ...
 
-    def allocate(self, nbytes: int) -> int:
-        """The address of `nbytes` bytes, which hold anything. Raises OutOfMemoryError."""
+    def allocate(self, nbytes: int, holder: str = "") -> int:
+        """The address of `nbytes` bytes, which hold anything. holder: whose they are, for errors. Raises
+        OutOfMemoryError."""
         ...
 
     def release(self, address: int) -> None:
@@ -182,6 +183,46 @@ class Memory(Protocol):
 
     def read(self, address: int, values: np.ndarray) -> None:
         """Copy from the device into an array of the host that is in one piece."""
+        ...
+
+
+class GpuMemory(Memory, Protocol):
+    """The memory of a GPU."""
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy from one place of the device to another one."""
+        ...
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Fill with zeros."""
+        ...
+
+    def release_free(self) -> None:
+        """Give what is kept for later arrays back to the device."""
+        ...
+
+    def info(self) -> tuple[int, int]:
+        """(free, total) bytes of the device; what is kept for later arrays counts as free."""
+        ...
+
+
+class Gpus(Protocol):
+    """The GPUs that arrays can be put on."""
+
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def require(self, number: int) -> None:
+        """Raise TargetError unless arrays can live on the GPU of that number, in this process."""
+        ...
+
+    def memory(self, number: int) -> GpuMemory:
+        """The memory of a GPU. Raises TargetError as `require`."""
+        ...
+
+    def capability(self, number: int) -> int:
+        """The compute capability of a GPU, times 10: 90. Raises TargetError as `require`."""
         ...
 
 

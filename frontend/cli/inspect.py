@@ -19,8 +19,9 @@ DESCRIPTION = """Print what a model's file holds: inputs and outputs with their 
 from the parameters), operators and how many of each, and what mxc does not know; of an artifact its plans, sizes, the
 CPU that it is for, and who made it. With --shape, print the layers: operator, output shape, parameters, floating-point
 operations (a multiply-add is two), and what each reads. --plot draws them. With --groups, --plan, --memory or --diff,
-show what the compiler makes of the model instead (for inference, or with --train for a training step). Nothing is bound
-or run: no arrays are made, whatever the shapes."""
+show what the compiler makes of the model instead (for inference, or with --train for a training step), with --target
+what its kernels take of a GPU, which need not be there. Nothing is bound or run: no arrays are made, whatever the
+shapes."""
 EXAMPLES = """
   mxc inspect net-symbol.json
   mxc inspect net.mxc
@@ -28,6 +29,7 @@ EXAMPLES = """
   mxc inspect net-symbol.json --shape data=1,3,224,224 --plot net.svg
   mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan
   mxc inspect net-symbol.json --shape data=1,3,224,224 --diff simplify
+  mxc inspect net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90
   mxc inspect net-symbol.json --shape data=8,3,224,224 --train --memory memory.svg"""
 CONTEXT = 2  # lines around each change of --diff
 
@@ -44,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="show the plan: each kernel's launch, what it reads and writes, and the memory")
     parser.add_argument("--memory", metavar="FILE.svg",
                         help="draw the memory plan: which buffer is alive when, and where (- for standard output)")
+    parser.add_argument("--target", metavar="cuda:sm_90",
+                        help="show the kernels of a GPU: registers, shared memory, occupancy, and predicted times")
     parser.add_argument("--diff", metavar="PASS", help="show what one pass of the compiler changes in the graph")
 
 
@@ -54,10 +58,13 @@ def run(options: argparse.Namespace) -> int:
             check_ending(option, path, ".svg")
             check_place(path)
     compiles = options.groups or options.plan or options.memory is not None
-    if options.train and not compiles and options.diff is None:
-        raise UsageError("--train: the layers are the same in training; give --groups, --plan, --memory or --diff "
-                         "with it")
-    if not (options.shape or options.dtype or compiles or options.plot is not None or options.diff is not None):
+    if options.target is not None and not options.target.startswith("cuda:"):
+        raise UsageError(f"--target {options.target}: expected cuda: and an architecture, as cuda:sm_90")
+    if options.train and not compiles and options.diff is None and options.target is None:
+        raise UsageError("--train: the layers are the same in training; give --groups, --plan, --memory, --diff or "
+                         "--target with it")
+    shows = compiles or options.target is not None or options.plot is not None or options.diff is not None
+    if not (options.shape or options.dtype or shows):
         return overview(options)
     shapes = parse_shapes(options.shape)
     with progress(f"inspecting {options.model}"):
@@ -66,6 +73,13 @@ def run(options: argparse.Namespace) -> int:
     data: dict[str, Any] = {}
     parts: list[str] = []
     held = compiled.plan.memory(parameter_sizes(model, shapes), env.num_threads()) if compiles else {}
+    if options.target is not None:
+        from mxc.cli import device_kernels
+
+        with progress(f"compiling {options.model} for {options.target}"):
+            data["kernels"] = device_kernels.of_model(model, options.train, options.target)
+        if not options.json:
+            device_kernels.show(data["kernels"])
     if options.groups:
         data["groups"] = compiled.groups.splitlines()
         parts.append(f"-- groups\n{compiled.groups}")

@@ -102,6 +102,8 @@ class KVStore(KVStoreBase):
             if self._compression is not None:
                 values = self._compression.compressed(one, values)
             sums[one] = total(values)
+            if self._updater is not None and sums[one].context.gpu_number >= 0 > stored.context.gpu_number:
+                self._values[one] = stored.as_in_context(sums[one].context)  # a GPU's weights are updated there
         if self._updater is None:
             for one, value in sums.items():
                 if value.stype == self._values[one].stype:

@@ -8,4 +8,8 @@ from mxc.ndarray import NDArray, add_n
 
 def total(values: Sequence[NDArray]) -> NDArray:
     """The sum of arrays of several devices, on the device of the first one; a single array itself."""
-    return values[0] if len(values) == 1 else add_n(*values)
+    if len(values) == 1:
+        return values[0]
+    where = values[0].context
+    return add_n(*(each if each.context.gpu_number == where.gpu_number else each.as_in_context(where)
+                   for each in values))

@@ -151,7 +151,7 @@ class EvalMetric:
             if self._failure is None:
                 try:
                     with np.errstate(all="ignore"):
-                        work(*[array.memory for array in inputs])
+                        work(*[array.read() for array in inputs])
                 except Exception as error:
                     self._failure = error
 

@@ -26,7 +26,7 @@ def _best_class(pred: NDArray, axis: int | None) -> NDArray:
     scores, made = pred._array, Array.empty(pred.shape[:-1], "int32", pred.context)
 
     def choose() -> None:
-        made.memory[...] = scores.memory.argmax(axis=-1)
+        made.memory[...] = scores.read().argmax(axis=-1)
 
     engine.push(choose, (scores.variable,), (made.variable,), "argmax", scores.size < LARGE)
     return NDArray(made)

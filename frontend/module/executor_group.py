@@ -9,6 +9,7 @@ from mxc import ndarray
 from mxc.compiler.error import ArgumentError, MXNetError, nearest
 from mxc.io import DataDesc
 from mxc.io.slices import _split_input_slice
+from mxc.kvstore.sums import total
 from mxc.module.checks import ModuleStateError, require
 from mxc.ndarray import NDArray
 
@@ -174,7 +175,7 @@ class DataParallelExecutorGroup:
         for targets, known, blocks in ((arg_params, names, self.param_arrays),
                                        (aux_params, self.aux_names, self.aux_arrays)):
             for name, block in zip(known, blocks, strict=True):
-                mean = block[0] if len(block) == 1 else ndarray.add_n(*block) / len(block)
+                mean = block[0] if len(block) == 1 else total(block) / len(block)
                 mean.copyto(targets[name])
 
     # -- running

@@ -23,7 +23,7 @@ def select(array: Array, key: Any) -> Array:
     IndexError for an index out of range or too many indices, ValueError and TypeError for what is no key, MXNetError
     where nothing is selected (but by the first axis).
     """
-    memory = array.memory
+    memory = array.layout
     if isinstance(key, INTEGERS):
         key = int(key)
         if memory.ndim > 1:
@@ -53,10 +53,10 @@ def select(array: Array, key: Any) -> Array:
 
 def _copied(array: Array, key: Any, shape: tuple[int, ...]) -> Array:
     """A new array of what NumPy's key selects, in another shape."""
-    made, source = Array.empty(shape, array.dtype, array.context.computing), array.memory
+    made, source = Array.empty(shape, array.dtype, array.context.computing), array
 
     def copy() -> None:
-        np.copyto(made.memory, source[key].reshape(shape))
+        np.copyto(made.memory, source.read()[key].reshape(shape))
 
     engine.push(copy, (array.variable,), (made.variable,), "index", made.size < LARGE)
     return made

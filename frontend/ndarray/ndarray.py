@@ -62,7 +62,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
     @property
     def dtype(self) -> type:
         """NumPy's scalar type, as `numpy.float32`."""
-        return self._array.memory.dtype.type
+        return self._array.layout.dtype.type
 
     @property
     def size(self) -> int:

@@ -1,19 +1,20 @@
-"""An NVIDIA GPU as a target of compilation ahead of time: code for its loop kernels and those of a program's
-functions, made on a machine without one."""
+"""An NVIDIA GPU as a target of compilation ahead of time: code for its kernels, made on a machine without one."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
 from mxc.compiler.kernel.text import code_text
-from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, source_of, toolchain_versions
-from mxc.compiler.targets.cuda.loops import THREADS
+from mxc.compiler.targets.cuda import estimate
+from mxc.compiler.targets.cuda.blocks import GPU, Blocks
+from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
+from mxc.compiler.targets.cuda.kernels import grid_of, lacks, source_of
+from mxc.compiler.targets.cuda.loops import form
+from mxc.compiler.targets.cuda.resources import resources
 from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
 from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
 
@@ -29,8 +30,8 @@ UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes
 
 @dataclass
 class CudaLibrary(LoadedKernels):
-    """Compiled code that is not loaded. codes: the kernels' code, by key. missing: has the library kernels and
-    routines. hits, misses: how many of the kernels with code came from the cache, and how many did not."""
+    """Compiled code that is not loaded. codes: the kernels' code, by key. missing: what there is no
+    code for. hits, misses: how many of the kernels with code came from the cache, and how many did not."""
 
     codes: dict[str, CudaCode] = field(default_factory=dict)
 
@@ -44,6 +45,7 @@ class CudaTarget:
     name = "cuda"
     plans: dict[str, Plan] | None = None  # a plan for it goes into an artifact, and is made once
     prefers = UNMEASURED
+    blocks: Blocks = GPU
 
     def __init__(self, arch: str, cache: Cache | None = None):
         capability(arch)
@@ -60,57 +62,66 @@ class CudaTarget:
         return 1
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template or routine of a kernel that is neither a loop kernel nor a program's function; "" for these."""
-        if isinstance(kernel, LoopKernel | FunctionKernel):
-            return ""
-        return kernel.template if isinstance(kernel, CallKernel) else (
-            kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
+        """The template or routine that there is no code for; "" where there is code."""
+        return lacks(kernel)
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
-        """How `kernel` is launched. units: how many blocks of THREADS threads it has; each point of the domain has a
-        thread, or in reductions a block."""
-        points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
-        reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
+        """How `kernel` is launched. units: how many blocks of threads it has. scratch_bytes: of all threads."""
         text = code_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
-        return LaunchConfig(entry_key(text, self.parts), points if reduces else -(-points // THREADS), 0,
-                            kernel.values())
+        if lacks(kernel):
+            return LaunchConfig(entry_key(text, self.parts), 1, 0, kernel.values())
+        if isinstance(kernel, CallKernel):  # of what is decided for the CPU's templates, little is in the code
+            text = f"{kernel.buffers}\n{source_of(kernel, self.blocks)}"
+        text += f"{form(kernel)}\n" if isinstance(kernel, LoopKernel) else ""
+        grid = grid_of(kernel, self.blocks)
+        return LaunchConfig(entry_key(text, self.parts), grid.blocks, grid.scratch,
+                            (*kernel.values(), *grid.integers))
 
     def load(self, kernels: Mapping[str, Kernel]) -> CudaLibrary:
-        """The code of loop kernels and functions among `kernels` (by the key of their launch), from the cache or
-        compiled. Raises MXNetError when one does not compile."""
+        """The code of `kernels` (by the key of their launch), from the cache or compiled. Raises MXNetError when one
+        does not compile."""
         library = CudaLibrary()
         for key, kernel in kernels.items():
-            if not isinstance(kernel, LoopKernel | FunctionKernel):
-                library.missing[key] = self.lacks(kernel)
+            if lacking := lacks(kernel):
+                library.missing[key] = lacking
                 continue
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:
                 library.codes[key] = CudaCode.from_bytes(stored)
                 library.hits += 1
                 continue
-            library.codes[key] = code = compile_kernel(kernel, symbol(key), self.arch)
+            library.codes[key] = code = compile_kernel(kernel, symbol(key), self.arch, self.blocks)
             library.misses += 1
             if self.cache is not None:
                 self.cache.put(key, self.parts, code.to_bytes())
         return library
+
+    @property
+    def machine(self) -> str:
+        """The GPU that `seconds` is about. Raises TargetError where there is none for the architecture."""
+        return estimate.machine(self.arch).name
+
+    def seconds(self, moved: int, flops: int, blocks: int) -> float:
+        """How long a kernel may take; see estimate.py."""
+        return estimate.seconds(estimate.machine(self.arch), moved, flops, blocks)
+
+    def usage(self, code: CudaCode) -> dict[str, Any]:
+        """What a kernel takes of the GPU: see resources.py. limit: what keeps more threads from running at a time."""
+        found = resources(code.cubin)
+        share, limit = found.occupancy(self.blocks.threads, self.arch)
+        return {**vars(found), "occupancy": share, "limit": limit}
 
     def load_known(self, keys: Sequence[str]) -> CudaLibrary | None:
         """Gives None: plans for this target are not stored, so nobody has keys without kernels."""
         return None
 
     def source(self, kernel: Kernel) -> str:
-        """The numba.cuda source of a loop kernel. Raises MXNetError for a kernel without one."""
-        return source_of(_compiled(kernel))
+        """The numba.cuda source of a kernel. Raises MXNetError for a kernel without one."""
+        return source_of(kernel, self.blocks)
 
     def assembly(self, kernel: Kernel) -> str:
-        """The PTX of a loop kernel. Raises MXNetError for a kernel without it."""
-        return compile_kernel(_compiled(kernel), "kernel", self.arch).ptx
-
-
-def _compiled(kernel: Kernel) -> LoopKernel | FunctionKernel:
-    if not isinstance(kernel, LoopKernel | FunctionKernel):
-        raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
-    return kernel
+        """The PTX of a kernel. Raises MXNetError for a kernel without it."""
+        return compile_kernel(kernel, "kernel", self.arch, self.blocks).ptx
 
 
 if TYPE_CHECKING:  # mypy compares them

@@ -1,8 +1,8 @@
-"""Loop kernels, and functions of a program's own, as PTX and machine code of an NVIDIA GPU, made without one (the extra
-`cuda`: numba-cuda with NVVM).
+"""Kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda with NVVM).
 
-The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64), all
-in the device's memory, and runs in any number of blocks of THREADS threads.
+The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64),
+then to the scratch memory of routines, all in the device's memory, and runs in any number of blocks of threads
+(blocks.py).
 """
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel, Kernel
 from mxc.compiler.system import interrupts
-from mxc.compiler.targets.cuda.functions import entry, function_source
-from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+from mxc.compiler.targets.cuda.blocks import GPU, Blocks
+from mxc.compiler.targets.cuda.devices import EXTRA
+from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
+from mxc.compiler.targets.cuda.resources import resources
 
-EXTRA = "pip install 'mxc-compiler[cuda]'"
+WISHED = (8, 6, 5, 4)  # blocks that a multiprocessor is to run at a time; the first for which registers suffice
 LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes code for
 
 
@@ -79,39 +81,47 @@ def toolchain_versions() -> dict[str, str]:
         raise TargetError(f"compiling for CUDA needs {error.name}, which is not installed: {EXTRA}") from None
 
 
-def source_of(kernel: LoopKernel | FunctionKernel) -> str:
-    """The numba.cuda source of a kernel."""
-    return function_source(kernel) if isinstance(kernel, FunctionKernel) else loop_source(kernel, THREADS)
-
-
-def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) -> CudaCode:
-    """The code of a canonical loop kernel, or a function's. Raises TargetError without the extra, MXNetError when
-    compilation fails."""
+def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU) -> CudaCode:
+    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra, MXNetError when there is
+    no code for the kernel, or compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError
 
-    source, truth = source_of(kernel), types.uint8  # type: Any, Any
+    truth: Any = types.uint8
+    array = None
     if isinstance(kernel, FunctionKernel):
         from numba.cuda.np.arrayobj import get_cfarray_intrinsic  # carray itself compiles only where a GPU's driver is
 
-        made, truth = entry(kernel, cuda, get_cfarray_intrinsic("C", None)), types.boolean
-    else:
-        from mxc.compiler.targets.cuda.vocabulary import names
-
-        space = names(kernel)
-        exec(compile(source, f"<{kernel.name}>", "exec"), space)
-        made = space["kernel"]
-    pointers = [types.CPointer(truth if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
+        array, truth = get_cfarray_intrinsic("C", None), types.boolean
+    source, made = source_of(kernel, blocks), function_of(kernel, blocks, array)
+    pointers = [types.CPointer(truth if dtype == "bool" else getattr(types, dtype))
+                for dtype in (*kernel.buffers, "int64", *scratch_dtypes(kernel))]
     try:
         with interrupts.held():
-            ptx, _ = cuda.compile(made, (*pointers, types.CPointer(types.int64)), cc=capability(arch),
+            ptx, _ = cuda.compile(made, tuple(pointers), cc=capability(arch),
                                   device=False, abi="numba")
             ptx = _renamed(ptx, symbol)
-            linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
-            return CudaCode(ptx, bytes(linker.link("cubin").code))
+            for wished in WISHED:
+                dense = _limited(ptx, symbol, blocks.threads, wished)
+                cubin = _assembled(core, dense, arch)
+                if not resources(cubin).stack:
+                    return CudaCode(dense, cubin)
+            return CudaCode(ptx, _assembled(core, ptx, arch))
     except (NumbaError, RuntimeError, NotImplementedError, ImportError) as error:
         raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
+
+
+def _assembled(core: Any, ptx: str, arch: str) -> bytes:
+    """The machine code of PTX."""
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
+    return bytes(linker.link("cubin").code)
+
+
+def _limited(ptx: str, symbol: str, threads: int, count: int) -> str:
+    """The PTX of a kernel that leaves registers to `count` blocks of so many threads at a time."""
+    end = ptx.index(")", ptx.index(f".entry {symbol}(")) + 1
+    return f"{ptx[:end]}\n.maxntid {threads}, 1, 1\n.minnctapersm {count}\n{ptx[end:]}"
 
 
 def _renamed(ptx: str, symbol: str) -> str:

@@ -1,9 +1,13 @@
 """Loop kernels as numba.cuda source: `def kernel(b0, b1, ..., values)`, values the run-time integers.
 
-Without accumulators: a grid-stride loop over the domain, a thread for each point. With accumulators: a block for each
-point; its threads share the reduce axes, and each accumulator is combined in shared memory by halving.
+Without accumulators: a grid-stride loop over the domain, a thread for each point. With accumulators it is the same
+where little is reduced at each of them, or there are many points (`form`). Else a block for each point: its threads
+share the reduce axes, and each accumulator is combined in shared memory by halving.
 """
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
 
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value, computing_dtype
 from mxc.compiler.scalar_functions.records import OF_KERNELS
@@ -13,7 +17,8 @@ from mxc.compiler.targets.scalar_printer import ScalarPrinter
 WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
 # Those that CUDA's library lacks: written out by targets/formulas.py for each dtype; their names end in it.
 FORMULAS = tuple(name for name, f in OF_KERNELS.items() if not f.c)
-THREADS = 128  # threads of a block; a power of two, because accumulators are combined by halving
+MAP, THREADS, BLOCKS = "map", "threads", "blocks"  # see `form`
+SHORT, MANY = 64, 1 << 15  # elements that one thread reduces at most; points from which on it reduces any number
 
 
 class CudaScalars(ScalarPrinter):
@@ -46,7 +51,14 @@ class CudaScalars(ScalarPrinter):
         return f"{v.dtype}({text})" if text.startswith(f"{v.op}_(") and v.dtype in WRAPPED else text
 
 
-def loop_source(kernel: LoopKernel, threads: int = THREADS) -> str:
+def form(kernel: LoopKernel) -> str:
+    """Who computes a point of the domain: a thread (MAP: nothing is reduced, THREADS), or a block of them."""
+    if not kernel.accumulators:
+        return MAP
+    return THREADS if prod(kernel.reduce) <= SHORT or prod(kernel.domain) >= MANY else BLOCKS
+
+
+def loop_source(kernel: LoopKernel, threads: int) -> str:
     """numba.cuda source of a canonical kernel: constants, then the function. threads: of a block, a power of two."""
     return _Loops(kernel, threads).text()
 
@@ -66,7 +78,7 @@ class _Loops(LoopPrinter):
                 source(f"{name} = values[{i}]")
             source(f"points = {' * '.join(self.extents[:self.first]) or '1'}")
             source(f"size = {' * '.join(self.extents[self.first:]) or '1'}")
-            if kernel.accumulators:
+            if form(kernel) == BLOCKS:
                 self.reduction()
             else:
                 self.map()
@@ -91,11 +103,32 @@ class _Loops(LoopPrinter):
         every = [s for s in self.kernel.stores if self.uses_reduce(s)]
         with self.printer.scope("for point in range(cuda.grid(1), points, cuda.gridsize(1)):"):
             self.divide("point", self.domain())
+            for sweep in self.sweep_order():
+                self.sweep_alone(sweep)
             self.store(once)
             if every:
                 with self.printer.scope("for place in range(0, size):"):
                     self.divide("place", self.reduce())
                     self.store(every)
+
+    def sweep_alone(self, sweep: list[int]) -> None:
+        """The accumulators of one sweep over the reduce axes, by one thread."""
+        accumulators = [(i, self.kernel.accumulators[i]) for i in sweep]
+        self.begin(accumulators)
+        with self.printer.scope("for place in range(0, size):"):
+            self.divide("place", self.reduce())
+            for i, a in accumulators:
+                self.combine(a, f"acc{i}", f"best{i}", self.printer.print(a.body), "place")
+        for i, a in accumulators:
+            if a.body.dtype == "float16" and a.combine not in ARG:
+                self.source(f"acc{i} = half(acc{i})")
+            self.acc_names[i] = f"best{i}" if a.combine in ARG else f"acc{i}"
+
+    def begin(self, accumulators: Sequence[tuple[int, Accumulator]]) -> None:
+        for i, a in accumulators:
+            self.source(f"acc{i} = {self.neutral(a)}")
+            if a.combine in ARG:
+                self.source(f"best{i} = int64(0)")
 
     def reduction(self) -> None:
         kernel, source = self.kernel, self.source
@@ -122,10 +155,7 @@ class _Loops(LoopPrinter):
     def sweep(self, sweep: list[int]) -> None:
         """The accumulators of one sweep over the reduce axes, finished in every thread."""
         accumulators = [(i, self.kernel.accumulators[i]) for i in sweep]
-        for i, a in accumulators:
-            self.source(f"acc{i} = {self.neutral(a)}")
-            if a.combine in ARG:
-                self.source(f"best{i} = int64(0)")
+        self.begin(accumulators)
         with self.printer.scope(f"for place in range(thread, size, {self.threads}):"):
             self.divide("place", self.reduce())
             for i, a in accumulators:

@@ -1,50 +1,111 @@
-"""Runs loop kernels, and functions of a program's own, through numba.cuda: on a GPU, or in its simulator
-(NUMBA_ENABLE_CUDASIM=1)."""
+"""A GPU of this process as a target: kernels are compiled for its architecture, loaded and launched there.
+
+In Numba's simulator (NUMBA_ENABLE_CUDASIM=1) the source is run as it stands.
+"""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.targets.cuda import devices, driver, simulator
+from mxc.compiler.targets.cuda.ahead import CudaTarget
+from mxc.compiler.targets.cuda.blocks import SIMULATED, Blocks
+from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
+from mxc.compiler.targets.cuda.launcher import Entry, GpuLauncher
+from mxc.compiler.targets.launch import LoadedKernels, sources_digest, symbol
 
-from mxc.compiler.error import TargetError
-from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
-from mxc.compiler.targets.cuda.functions import entry
-from mxc.compiler.targets.cuda.loops import THREADS, loop_source
-
-BLOCKS = 1024  # so many blocks are launched; each goes on with further points until all are done
-
-
-def available() -> bool:
-    """True with a GPU and its driver, or in the simulator."""
-    from numba import cuda
-
-    return bool(cuda.is_available())
+if TYPE_CHECKING:
+    from mxc.compiler.targets.cuda.allocator import Allocator
+    from mxc.compiler.targets.protocol import KernelTarget, Launcher, Memory
 
 
-def function(kernel: LoopKernel | FunctionKernel, threads: int = THREADS) -> Any:
-    """The compiled kernel. Raises TargetError where neither a GPU nor the simulator is there."""
-    if not available():
-        raise TargetError("no CUDA device: expected an NVIDIA driver and a GPU, or NUMBA_ENABLE_CUDASIM=1")
-    from numba import cuda
+class _Gpu:
+    """What simulated GPUs and real ones have in common, beside what `CudaTarget` has: kernels that were loaded."""
 
-    if isinstance(kernel, FunctionKernel):
-        return cuda.jit(entry(kernel, cuda, lambda buffer, shape: buffer.reshape(shape)))
-    from mxc.compiler.targets.cuda.vocabulary import names
+    launcher: GpuLauncher
+    _addresses: dict[str, int]
 
-    space = names(kernel)
-    exec(compile(loop_source(kernel, threads), f"<{kernel.name}>", "exec"), space)
-    return cuda.jit(space["kernel"])
+    def _loaded(self, key: str, kernel: Kernel, function: Any) -> int:
+        self.launcher.entries.append(Entry(kernel.name, function, kernel.buffers, scratch_dtypes(kernel)))
+        self._addresses[key] = len(self.launcher.entries)
+        return self._addresses[key]
+
+    def _refuse(self, kernel: Kernel, lacking: str) -> MXNetError:
+        number = self.launcher.memory.device.number
+        return MXNetError(f"gpu({number}): {kernel.name} cannot run on a GPU yet: there is no code for {lacking}; run "
+                          "it on mx.cpu()")
 
 
-def run(kernel: LoopKernel | FunctionKernel, arrays: Sequence[np.ndarray], blocks: int = BLOCKS,
-        threads: int = THREADS) -> None:
-    """Runs a canonical kernel, or a function's, on flat NumPy arrays, which are copied to the device and back."""
-    from numba import cuda
+class GpuTarget(_Gpu, CudaTarget):
+    """See KernelTarget. Raises TargetError as `devices.require`, or without the extra `cuda`."""
 
-    compiled = function(kernel, threads)
-    on_device = [cuda.to_device(a) for a in arrays]
-    values = cuda.to_device(np.array([*kernel.values(), 0], np.int64))
-    compiled[blocks, threads](*on_device, values)
-    for position in kernel.writes():
-        on_device[position].copy_to_host(arrays[position])
+    name = "gpu"
+
+    def __init__(self, memory: Allocator):
+        super().__init__(memory.device.arch)
+        self.launcher = GpuLauncher(memory, self.blocks.threads)
+        self._addresses = {}
+
+    def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
+        """See KernelTarget. Raises MXNetError for a kernel that the target lacks, too."""
+        for kernel in kernels.values():
+            if lacking := self.lacks(kernel):
+                raise self._refuse(kernel, lacking)
+        new = {key: kernel for key, kernel in kernels.items() if key not in self._addresses}
+        library = super().load(new)
+        device = self.launcher.memory.device
+        assert isinstance(device, driver.Gpu)
+        for key, code in library.codes.items():
+            self._loaded(key, new[key], device.function(code.cubin, symbol(key)))
+        return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - library.misses,
+                             library.misses, launcher=self.launcher)
+
+
+class SimulatedTarget(_Gpu, CudaTarget):
+    """See KernelTarget."""
+
+    name = "gpu"
+
+    def __init__(self, memory: Allocator, blocks: Blocks = SIMULATED):
+        self.arch, self.cache, self.blocks = "simulated", None, blocks
+        self.parts = {"target": "cuda:simulated", "mxc": sources_digest()}
+        self.launcher = GpuLauncher(memory, blocks.threads)
+        self._addresses = {}
+
+    def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
+        """See KernelTarget. Raises MXNetError for a kernel that the target lacks, too."""
+        misses = 0
+        for key, kernel in kernels.items():
+            if lacking := self.lacks(kernel):
+                raise self._refuse(kernel, lacking)
+            if key not in self._addresses:
+                self._loaded(key, kernel, simulator.function(function_of(kernel, self.blocks, None,
+                                                                            simulator.SharedArrays())))
+                misses += 1
+        return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - misses, misses,
+                             launcher=self.launcher)
+
+    def assembly(self, kernel: Kernel) -> str:
+        """There is none: the source is what runs."""
+        return source_of(kernel, self.blocks)
+
+
+@functools.cache
+def gpu_target(number: str) -> GpuTarget | SimulatedTarget:
+    """The GPU of that number. Raises TargetError as `devices.require`, or where its code cannot be made."""
+    if not number.isdecimal():
+        raise TargetError(f"gpu:{number}: expected the number of a GPU, as gpu:0")
+    memory = devices.memory(int(number))
+    if isinstance(memory.device, simulator.SimulatedGpu):
+        return SimulatedTarget(memory)
+    return GpuTarget(memory)
+
+
+if TYPE_CHECKING:  # mypy compares them
+    from mxc.compiler.targets.cuda.allocator import Allocator as _Allocator
+
+    _: tuple[type[KernelTarget], type[KernelTarget], type[Launcher], type[Memory]] = (
+        GpuTarget, SimulatedTarget, GpuLauncher, _Allocator)

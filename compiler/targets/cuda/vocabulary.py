@@ -3,22 +3,26 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 from numba import config, cuda
 from numba.core import types
-from numba.core.types import float16, float32, int64
+from numba.core.types import float16, float32, int64, uint32
 
 from mxc.compiler.functions import typed
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
 from mxc.compiler.ops.functions import find
+from mxc.compiler.ops.shapes import PANEL
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
 from mxc.compiler.targets.formulas import RANDOM, formula
 
-_device = cuda.jit(device=True, inline="always")  # not inlined, they compile only where a GPU's driver is
+SIMULATED = bool(getattr(config, "ENABLE_CUDASIM", False))
+# Not inlined, they compile only where a GPU's driver is. In the simulator they are plain functions, which are quicker.
+_device: Any = (lambda function: function) if SIMULATED else cuda.jit(device=True, inline="always")
 
 
 @_device
@@ -33,12 +37,12 @@ def half(x):
 
 @_device
 def udiv(a, b):
-    return a // b
+    return int64(uint32(a) // uint32(b))  # of 32 bits, as launches see to (kernels.py): a GPU has no others
 
 
 @_device
 def umod(a, b):
-    return a % b
+    return int64(uint32(a) % uint32(b))
 
 
 @_device
@@ -113,7 +117,7 @@ def _whole(kind: types.Integer, low: float) -> Any:
 def _bits() -> dict[str, Any]:
     """The words that read a number's bits as a number of another dtype. The simulator has no libdevice, and to view a
     number as another dtype compiles only where a GPU's driver is."""
-    if getattr(config, "ENABLE_CUDASIM", False):
+    if SIMULATED:
         return {f"bits_{dtype}": lambda x, dtype=dtype: x.view(getattr(np, dtype)) for dtype in BITS}
     from numba.cuda import libdevice
 
@@ -139,6 +143,9 @@ OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words
 def _names() -> dict[str, Any]:
     space = {name: value for name, value in globals().items()
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
+    if SIMULATED:  # Python's own functions give integers
+        space |= {"floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc, "udiv": operator.floordiv,
+                  "umod": operator.mod}
     for word, f in OF_MATH.items():
         if word not in space:  # above are those that Numba lacks, or that are no functions there
             arguments = ", ".join("ab"[:f.arity])
@@ -156,12 +163,34 @@ def _names() -> dict[str, Any]:
     return space | printed | {"rand_uint32": _of_formula("rand", ("int64",) * 3, RANDOM["rand"], space)}
 
 
-def names(kernel: LoopKernel) -> dict[str, Any]:
+@_device
+def product_(to, at, rows, left, start, depth, packed, columns, packed_at):
+    """The word of routines, of matrices in panels; see kernel/routines/words.py."""
+    for r in range(rows):
+        for c in range(columns):
+            panel = packed_at + c // PANEL * depth * PANEL + c % PANEL
+            total = to[at + r * columns + c]
+            for k in range(depth):
+                total += left[start + r * depth + k] * packed[panel + k * PANEL]
+            to[at + r * columns + c] = total
+
+
+def names(kernel: LoopKernel | CallKernel | RoutineKernel) -> dict[str, Any]:
     """The global names of a kernel's printed function."""
+    if isinstance(kernel, RoutineKernel):
+        return _names() | _words(kernel)
     return _names() | _functions(kernel)
 
 
-def _functions(kernel: LoopKernel) -> dict[str, Any]:
+def _words(kernel: RoutineKernel) -> dict[str, Any]:
+    """The words of routines whose functions are printed for one dtype: that of the routine's numbers."""
+    wide = "float64" if "float64" in kernel.buffers else "float32"
+    space = _names()
+    random = {f"{op}_": _of_formula(op, ("int64",) * 3, result, space) for op, result in RANDOM.items()}
+    return {f"{op}_": space[f"{op}_{wide}"] for op in FORMULAS} | random
+
+
+def _functions(kernel: LoopKernel | CallKernel) -> dict[str, Any]:
     """The words of the running program's own functions that a kernel calls. One that it calls on numbers of several
     dtypes computes in the widest."""
     called: dict[str, str] = {}
@@ -174,7 +203,7 @@ def _functions(kernel: LoopKernel) -> dict[str, Any]:
         assert function is not None and function.source is not None
         text = typed.rewritten(function.source, function.kinds, function.part, word)
         rounders = dict(typed.ROUNDERS)
-        if not getattr(config, "ENABLE_CUDASIM", False):  # devices have no functions of NumPy's
+        if not SIMULATED:  # devices have no functions of NumPy's
             rounders = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in rounders}
         made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **rounders}, _device)
     return made

@@ -1,0 +1,46 @@
+"""What a GPU is asked to do: of the machine (driver.py), or simulated (simulator.py)."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Device(Protocol):
+    """A GPU. arch: its architecture, such as sm_90. Whatever it is asked to do it does in this order; what is read was
+    done by then. Its methods raise MXNetError where the device or its driver fails."""
+
+    number: int
+    arch: str
+    name: str
+
+    def memory_info(self) -> tuple[int, int]:
+        """(free, total) bytes."""
+        ...
+
+    def allocate(self, nbytes: int) -> int:
+        """An address; 0 where there is not so much memory left."""
+        ...
+
+    def release(self, address: int) -> None: ...
+
+    def write(self, address: int, values: np.ndarray) -> None:
+        """Copy from the host, whose array may change afterwards."""
+        ...
+
+    def read(self, address: int, values: np.ndarray) -> None:
+        """Copy to the host, into an array that is in one piece."""
+        ...
+
+    def copy(self, target: int, source: int, nbytes: int) -> None: ...
+
+    def clear(self, address: int, nbytes: int) -> None: ...
+
+    def launch(self, function: Any, blocks: int, threads: int, pointers: Sequence[tuple[int, str]]) -> None:
+        """Begin to run a kernel. pointers: addresses, and what is there: dtypes."""
+        ...
+
+    def wait(self) -> None:
+        """Return when all is done that was begun. Raises MXNetError for what failed meanwhile."""
+        ...

@@ -1,0 +1,167 @@
+"""Arrays on a GPU: memory of the device, and a copy of the host's where something on the host asks for values.
+
+Of the two copies it is known which one holds what was written last. Kernels ask for the device's (`send`), work of the
+host for its own (`memory`, as of any array), and what is missing is copied then, as a part of the work that asks. As
+for all arrays, the engine orders that work.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler import targets
+from mxc.compiler.error import MXNetError
+from mxc.compiler.system.forks import Lock
+from mxc.runtime import engine
+from mxc.runtime.array import Array
+from mxc.runtime.context import Context
+
+BOTH, DEVICE, HOST = range(3)  # which copy holds what was written last
+
+
+class DeviceMemory:
+    """`nbytes` of a GPU's memory at `address`, holding anything. holder: whose it is, for errors. Raises TargetError
+    where there is no such GPU, OutOfMemoryError where it has not so much left."""
+
+    __slots__ = ("__weakref__", "address", "memory", "nbytes")
+
+    def __init__(self, nbytes: int, context: Context, holder: str):
+        self.address, self.nbytes = 0, nbytes
+        self.memory = targets.gpus().memory(context.device_id)
+        self.address = self.memory.allocate(max(nbytes, 1), holder)
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            self.memory.release(self.address)
+
+
+class DeviceBlock:
+    """What views of one allocation share. host: bytes of the host's memory, which the system provides as they are
+    touched."""
+
+    __slots__ = ("__weakref__", "_latest", "_lock", "device", "host")
+
+    def __init__(self, nbytes: int, context: Context, holder: str, zeroed: bool):
+        self.device = DeviceMemory(nbytes, context, holder)
+        self.host = np.zeros(nbytes, np.uint8) if zeroed else np.empty(nbytes, np.uint8)
+        self._latest, self._lock = BOTH, Lock()  # nothing was written
+        if zeroed:
+            self.device.memory.clear(self.device.address, nbytes)
+
+    def send(self, writes: bool) -> None:
+        """Have on the device what was written last. writes: something is about to be written there."""
+        with self._lock:
+            if self._latest == HOST:
+                self.device.memory.write(self.device.address, self.host)
+                self._latest = BOTH
+            if writes:
+                self._latest = DEVICE
+
+    def fetch(self, writes: bool) -> None:
+        """Have on the host what was written last. writes: something may be written there."""
+        with self._lock:
+            if self._latest == DEVICE:
+                self.device.memory.read(self.device.address, self.host)
+                self._latest = BOTH
+            if writes:
+                self._latest = HOST
+
+
+class DeviceArray(Array):
+    """An array on a GPU; see Array. Its `memory` is the host's copy: whoever asks for it may read and write it until
+    other work begins that uses the array, and no longer. Its address is one of the device's."""
+
+    __slots__ = ("block", "offset", "view_of_host")
+
+    def __init__(self, block: DeviceBlock, view: np.ndarray, context: Context, variable: engine.Variable, dtype: str):
+        self.block, self.view_of_host, self.context, self.variable, self.dtype = block, view, context, variable, dtype
+        self.entry = self.update = None
+        self.offset = 0 if view.size == 0 else _start(view) - _start(block.host)
+        self._address = block.device.address + self.offset
+
+    @classmethod
+    def made(cls, shape: Sequence[int], dtype: str, context: Context, zeroed: bool) -> DeviceArray:
+        """A new array; zeroed: of zeros, else of anything."""
+        context.require()
+        element = np.dtype(dtype)
+        nbytes = math.prod(shape) * element.itemsize
+        block = DeviceBlock(nbytes, context, f"in arrays of {dtype} {tuple(shape)}", zeroed)
+        return cls(block, block.host.view(element).reshape(tuple(shape)), context, engine.Variable(), dtype)
+
+    @property
+    def memory(self) -> np.ndarray:  # type: ignore[override]
+        self.block.fetch(writes=True)
+        return self.view_of_host
+
+    def read(self) -> np.ndarray:
+        self.block.fetch(writes=False)
+        return self.view_of_host
+
+    def send(self, writes: bool) -> None:
+        """See DeviceBlock."""
+        self.block.send(writes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.view_of_host.shape
+
+    @property
+    def size(self) -> int:
+        return self.view_of_host.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.view_of_host.nbytes
+
+    @property
+    def layout(self) -> np.ndarray:
+        return self.view_of_host
+
+    @property
+    def owner(self) -> Any:
+        return self.block
+
+    @property
+    def address(self) -> int:
+        return self._address
+
+    @property
+    def identity(self) -> object:
+        return self.view_of_host
+
+    def plain(self) -> DeviceArray:
+        return DeviceArray(self.block, self.view_of_host, self.context, self.variable, self.dtype)
+
+    def view(self, data: np.ndarray) -> DeviceArray:
+        return DeviceArray(self.block, data, self.context, self.variable, str(data.dtype))
+
+    def reshape(self, shape: Sequence[int]) -> DeviceArray:
+        return self.view(self.view_of_host.reshape(tuple(shape)))
+
+    def prefix(self, shape: Sequence[int]) -> DeviceArray:
+        return self.view(self.view_of_host.reshape(-1)[:math.prod(shape)].reshape(tuple(shape)))
+
+    def numpy(self) -> np.ndarray:
+        self.wait()
+        return self.read().copy()
+
+    def share(self) -> np.ndarray:
+        raise MXNetError(f"an array on {self.context} shares no memory with NumPy or DLPack: copy it to the host "
+                         "first, as .asnumpy() and .as_in_context(mx.cpu()) do")
+
+    def fill(self, other: Array) -> None:
+        whole = other.nbytes == self.nbytes == self.block.device.nbytes
+        if isinstance(other, DeviceArray) and other.context == self.context and other.dtype == self.dtype and whole:
+            other.send(writes=False)
+            self.send(writes=True)
+            self.block.device.memory.copy(self.address, other.address, self.nbytes)
+            return
+        super().fill(other)
+
+
+def _start(array: np.ndarray) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found

@@ -1,0 +1,92 @@
+"""Routines for NVIDIA GPUs: in Numba's simulator, where they do exactly what they do as Python; and as code."""
+from __future__ import annotations
+
+import pytest
+from cuda_runs import simulated
+from test_routines import CASES, program_of
+
+from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.targets.cpu.target import cpu_target
+from mxc.compiler.targets.cuda.blocks import GPU, Blocks
+from mxc.compiler.targets.cuda.code import compile_kernel, toolchain
+from mxc.compiler.targets.cuda.kernels import grid_of, source_of
+from mxc.compiler.targets.cuda.routines import threads_of
+
+PROGRAM = """
+import numpy as np
+from cuda_runs import run
+from test_cuda_routines import kernels
+from mxc.compiler.kernel.routines import spec
+
+for kernel, arrays in kernels({dtypes}, {first}):
+    found, right = [a.copy() for a in arrays], [a.copy() for a in arrays]
+    run(kernel, found)
+    spec.run(kernel, right)
+    for position in kernel.writes():
+        np.testing.assert_allclose(found[position], right[position], 1e-6, 1e-6, err_msg=kernel.routine)
+"""
+
+
+def kernels(dtypes: tuple[str, ...], first: bool) -> list:
+    """Routines with their arrays, as operators' cases run them. first: one of each routine alone."""
+    import numpy as np
+    from programs import DEFINITIONS
+
+    found, seen = [], set()
+    for case, dtype in CASES:
+        if dtype not in dtypes:
+            continue
+        try:
+            program = program_of(case, dtype, cpu_target())
+        except MXNetError:
+            continue  # operators that are not for float16
+
+        def keep(kernel, arrays) -> None:
+            key = kernel.routine if isinstance(kernel, RoutineKernel) else ""
+            if key and not (first and key in seen):
+                seen.add(key)
+                found.append((kernel, [np.array(a) for a in arrays]))
+            DEFINITIONS[type(kernel)](kernel, arrays)
+
+        program.run({f"x{i}": a for i, a in enumerate(case.arrays(dtype))}, run=keep)
+    return found
+
+
+def test_each_routine() -> None:
+    simulated(PROGRAM.format(dtypes=("float32",), first=True))
+
+
+@pytest.mark.slow
+def test_every_case() -> None:
+    simulated(PROGRAM.format(dtypes=("float32", "float64", "float16"), first=False))
+
+
+def some_routine(name: str) -> RoutineKernel:
+    return next(kernel for kernel, _ in kernels(("float32",), True) if kernel.routine == name)
+
+
+def test_threads_have_room_for_their_scratch_memory() -> None:
+    kernel = some_routine("argsort")
+    sizes = dict(zip(("rows", "n", "k", "room"), kernel.extents, strict=True))
+    assert threads_of(kernel, GPU) == sizes["rows"]
+    each = 2 * sizes["room"] * 8
+    small = Blocks(threads=8, tile=(16, 8, 16), each=(4, 4), most_threads=8, scratch=each)
+    assert threads_of(kernel, small) == 1
+    assert grid_of(kernel, small).integers[0] == 1 and grid_of(kernel, small).scratch >= each
+
+
+def test_source() -> None:
+    text = source_of(some_routine("argsort"), GPU)
+    assert "def kernel(data, order, values, keys, ids):" in text
+    assert "keys[keys_at + filled] = key" in text and "for unit in range(thread, rows, threads):" in text
+
+
+@pytest.mark.slow
+def test_code_for_every_routine() -> None:
+    try:
+        toolchain()
+    except TargetError as error:
+        pytest.skip(str(error))
+    for kernel, _ in kernels(("float32",), True):
+        assert b".text.mxc_kernel" in compile_kernel(kernel, "mxc_kernel", "sm_90").cubin, kernel.routine

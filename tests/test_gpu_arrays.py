@@ -1,0 +1,216 @@
+"""Arrays on GPUs, operators on them, and what cannot be done, on simulated GPUs."""
+from __future__ import annotations
+
+from cuda_runs import simulated
+
+BEGIN = """
+import numpy as np
+import mxc as mx
+from mxc.compiler.error import MXNetError, OutOfMemoryError, TargetError
+
+def refused(call, *words, kind=MXNetError):
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError("nothing was refused")
+"""
+
+
+def test_arrays_live_there() -> None:
+    simulated(BEGIN + """
+assert mx.context.num_gpus() == 2 and mx.util.get_gpu_count() == 2
+free, total = mx.context.gpu_memory_info(1)
+a = mx.nd.array(np.arange(1 << 12).reshape(64, 64), ctx=mx.gpu(1))
+assert a.context == mx.gpu(1) and mx.context.gpu_memory_info(1) == (free - a.size * 4, total)
+for dtype in ("float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool"):
+    values = np.array([[0, 1, 1], [1, 0, 1]], dtype)
+    there = mx.nd.array(values, ctx=mx.gpu(0), dtype=dtype)
+    np.testing.assert_array_equal(there.asnumpy(), values)
+    again = there.copyto(mx.gpu(1)).as_in_context(mx.cpu())
+    assert again.context == mx.cpu() and again.asnumpy().dtype == values.dtype
+    np.testing.assert_array_equal(again.asnumpy(), values)
+a[3, 5:7] = -1
+a[9] = a[10]
+expected = np.arange(1 << 12, dtype="float32").reshape(64, 64)
+expected[3, 5:7] = -1
+expected[9] = expected[10]
+np.testing.assert_array_equal(a.asnumpy(), expected)
+np.testing.assert_array_equal((a[2:4] * 2).asnumpy(), expected[2:4] * 2)  # of a part of the allocation
+part = a.reshape((4, 1024))[1]
+part[:] = 7
+expected.reshape(4, 1024)[1] = 7
+np.testing.assert_array_equal(a.asnumpy(), expected)
+one = mx.nd.zeros((1,), ctx=mx.gpu(0))
+one += 3
+assert one.asscalar() == 3
+with mx.np_shape():
+    nothing = mx.nd.zeros((0, 3), ctx=mx.gpu(0))
+    assert (nothing + 1).shape == (0, 3) and nothing.asnumpy().shape == (0, 3)
+""", gpus=2)
+
+
+def test_operators_of_every_kind() -> None:
+    """Called one by one on the CPU and on a GPU."""
+    simulated(BEGIN + """
+rng = np.random.default_rng(0)
+x, y, w = (rng.standard_normal(s).astype("float32") for s in ((2, 3, 6, 6), (2, 3, 6, 6), (4, 3, 3, 3)))
+boxes = np.sort(rng.random((1, 5, 6)).astype("float32"), axis=2)
+calls = {
+    "map": lambda nd, x, y, w, b: nd.tanh(x) * y + 1, "reduction": lambda nd, x, y, w, b: x.sum(axis=(0, 2)),
+    "all": lambda nd, x, y, w, b: nd.norm(x), "softmax": lambda nd, x, y, w, b: nd.softmax(x, axis=1),
+    "norm": lambda nd, x, y, w, b: nd.LayerNorm(x, y[0, 0, 0], y[0, 0, 1]),
+    "argmax": lambda nd, x, y, w, b: nd.argmax(x, axis=3), "dot": lambda nd, x, y, w, b: nd.dot(x[0, 0], y[0, 0]),
+    "convolution": lambda nd, x, y, w, b: nd.Convolution(x, w, kernel=(3, 3), num_filter=4, no_bias=True),
+    "pooling": lambda nd, x, y, w, b: nd.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max"),
+    "take": lambda nd, x, y, w, b: nd.take(x[0, 0], nd.array([3, 1], ctx=x.context)),
+    "sort": lambda nd, x, y, w, b: nd.sort(x, axis=3), "topk": lambda nd, x, y, w, b: nd.topk(x, k=2, ret_typ="value"),
+    "join": lambda nd, x, y, w, b: nd.concat(x, y, dim=1), "cumsum": lambda nd, x, y, w, b: nd.cumsum(x, axis=2),
+    "nms": lambda nd, x, y, w, b: nd.contrib.box_nms(b, overlap_thresh=0.1, coord_start=2, score_index=1),
+}
+for name, call in calls.items():
+    found = []
+    for place in (mx.cpu(), mx.gpu(0)):
+        result = call(mx.nd, *(mx.nd.array(v, ctx=place) for v in (x, y, w, boxes)))
+        assert result.context == place, name
+        found.append(result.asnumpy())
+    np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-5, err_msg=name)
+""")
+
+
+def test_random_numbers_are_the_cpus() -> None:
+    simulated(BEGIN + """
+drawn = {}
+for place in (mx.cpu(), mx.gpu(0)):
+    mx.random.seed(5, ctx=place)
+    with place:
+        drawn[place] = [mx.nd.random.uniform(shape=(3, 50)), mx.nd.random.normal(shape=(70,)),
+                        mx.nd.random.randint(0, 1000, shape=(40,)), mx.nd.random.gamma(2.0, 1.0, shape=(20,)),
+                        mx.nd.Dropout(mx.nd.ones((60,)), p=0.4, mode="always")]
+for one, other in zip(*drawn.values()):
+    assert other.context == mx.gpu(0)
+    exact = one.asnumpy().dtype == np.int32 or one.shape in ((3, 50), (60,))
+    if exact:
+        np.testing.assert_array_equal(other.asnumpy(), one.asnumpy())
+    else:  # by functions of the device's library
+        np.testing.assert_allclose(other.asnumpy(), one.asnumpy(), 1e-6, 1e-6)
+""")
+
+
+def test_devices_are_not_mixed() -> None:
+    simulated(BEGIN + """
+here, there, further = (mx.nd.ones((2, 2), ctx=c) for c in (mx.cpu(), mx.gpu(0), mx.gpu(1)))
+refused(lambda: here + there, "broadcast_add", "the first is on cpu(0), number 2 on gpu(0)", "as_in_context")
+refused(lambda: there + here, "the first is on gpu(0), number 2 on cpu(0)")
+refused(lambda: mx.nd.dot(there, further), "operator dot", "gpu(1)")
+x = mx.sym.Variable("x")
+refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": here}), "'x' is on cpu(0)", "bound on gpu(0)")
+refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": there}, args_grad={"x": here}), "is on cpu(0)", "bound on gpu(0)")
+refused(lambda: mx.sym.exp(x).bind(mx.cpu(), {"x": there}), "'x' is on gpu(0)", "bound on cpu(0)")
+with mx.AttrScope(ctx_group="one"):
+    net = mx.sym.exp(x)
+refused(lambda: net.bind(mx.gpu(0), {"x": there}, group2ctx={"one": mx.cpu()}), "the group 'one' is on cpu(0)")
+refused(lambda: np.asarray(there), "shares no memory", "asnumpy")
+refused(lambda: there.to_dlpack_for_read(), "shares no memory")
+refused(lambda: mx.nd.ones((2,), ctx=mx.gpu(2)), "gpu(2): there are 2", "num_gpus", kind=TargetError)
+""", gpus=2)
+
+
+def test_memory_that_is_not_there() -> None:
+    """The error names who holds most; what is free is given back before it is raised, and all goes on afterwards."""
+    simulated(BEGIN + """
+from mxc.compiler.targets.cuda import simulator
+simulator.SimulatedGpu.__init__.__defaults__ = (8 << 20,)
+big = mx.nd.ones((1 << 20,), ctx=mx.gpu(0))
+mx.nd.waitall()
+small = [mx.nd.ones((100, 100), ctx=mx.gpu(0)) for _ in range(3)]
+refused(lambda: mx.nd.ones((1 << 20,), ctx=mx.gpu(0)), "out of memory: gpu(0) has no 4,194,304 bytes left",
+        "for in arrays of float32 (1048576,)", "8,388,608 bytes", "4,194,304 bytes in arrays of float32 (1048576,)",
+        "in arrays of float32 (100, 100) (x3)", kind=OutOfMemoryError)
+del small
+mx.nd.waitall()
+again = mx.nd.ones((900000,), ctx=mx.gpu(0))  # in what the small ones left, given back under pressure
+assert again.sum().asscalar() == 900000 and big.sum().asscalar() == 1 << 20
+del big, again
+mx.nd.waitall()
+free, total = mx.context.gpu_memory_info(0)
+mx.gpu(0).empty_cache()
+assert free > total * 0.9
+""")
+
+
+def test_a_kernel_that_fails() -> None:
+    """Its name is told where its result is waited for; later work is done as ever."""
+    simulated(BEGIN + """
+from mxc.compiler.targets.cuda import simulator
+launch, failing = simulator.SimulatedGpu.launch, []
+
+def failed(self, function, *rest):
+    if failing:
+        raise IndexError("index 9 is out of bounds")
+    launch(self, function, *rest)
+
+simulator.SimulatedGpu.launch = failed
+a = mx.nd.ones((2, 2), ctx=mx.gpu(0))
+executor = mx.sym.exp(mx.sym.Variable("a"), name="e").bind(mx.gpu(0), {"a": a})
+mx.nd.waitall()
+failing.append(True)
+executor.forward()
+refused(lambda: executor.outputs[0].asnumpy(), "gpu(0): kernel 0 (exp", "failed: IndexError: index 9")
+failing.clear()
+assert abs(executor.forward()[0].asnumpy()[0, 0] - np.e) < 1e-6
+""")
+
+
+def test_a_forked_process() -> None:
+    """It is told that it cannot use GPUs, and ends as ever; the parent goes on."""
+    simulated(BEGIN + """
+import os
+a = mx.nd.ones((300, 3), ctx=mx.gpu(0)) * 2
+mx.nd.waitall()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        refused(lambda: mx.nd.zeros((2,), ctx=mx.gpu(0)), "forked", "spawn", kind=TargetError)
+        refused(lambda: a.asnumpy(), "forked", kind=TargetError)
+        del a
+        code = 0 if (mx.nd.ones((2,)) + 1).asnumpy().sum() == 4 else 2
+    finally:
+        os._exit(code)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert a.asnumpy().sum() == 1800
+""")
+
+
+def test_an_interrupted_copy() -> None:
+    """An interrupt while values are copied back leaves the array as it was."""
+    simulated(BEGIN + """
+from mxc.compiler.targets.cuda import simulator
+read, interrupts = simulator.SimulatedGpu.read, [True]
+
+def interrupted(self, address, values):
+    if interrupts:
+        values.reshape(-1).view(np.uint8)[:4] = 0
+        raise interrupts.pop() and KeyboardInterrupt()
+    read(self, address, values)
+
+a = mx.nd.array(np.arange(400), ctx=mx.gpu(0)) + 1
+mx.nd.waitall()
+simulator.SimulatedGpu.read = interrupted
+refused(lambda: a.asnumpy(), kind=KeyboardInterrupt)
+np.testing.assert_array_equal(a.asnumpy(), np.arange(400) + 1)
+""")
+
+
+def test_without_the_packages() -> None:
+    """Where there is no GPU, the reason is told."""
+    import pytest
+
+    import mxc as mx
+    from mxc.compiler.error import TargetError
+
+    assert mx.context.num_gpus() == 0
+    with pytest.raises(TargetError, match=r"gpu\(0\): there is none: .*(driver|packages).*use mx.cpu\(\)"):
+        mx.nd.ones((2,), ctx=mx.gpu(0))
