@@ -5,7 +5,7 @@ them from that tape. What programs see is as of `GraphExecutor`: every run write
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -170,6 +170,10 @@ class SparseExecutor:
     def output_name(self, position: int) -> str:
         """NODE_OUTPUT, or the name of the variable that the output is."""
         return output_name(self.graph.outputs[position])
+
+    def release(self, names: Collection[str]) -> set[str]:
+        """See `GraphExecutor`. Nothing is prepared here, so every array is read in each run, and none is given back."""
+        return set()
 
     def compiled(self, is_train: bool = False) -> NoReturn:
         """Raises MXNetError: there are several plans, which depend on what is stored where."""

@@ -9,7 +9,16 @@ from typing import Any
 from mxc.cli import machine, memory, provenance
 from mxc.cli.clients import LEAST, measured
 from mxc.cli.inputs import add_input_arguments, read_inputs
-from mxc.cli.model import UsageError, add_model_arguments, checked, is_artifact, is_number, parse_shapes, positive, progress
+from mxc.cli.model import (
+    UsageError,
+    add_model_arguments,
+    checked,
+    is_artifact,
+    is_number,
+    parse_shapes,
+    positive,
+    progress,
+)
 from mxc.cli.runnable import MADE_UP, Bound, Stored, open_bound, open_model
 from mxc.cli.tables import print_facts, print_json, print_text
 from mxc.compiler.error import ModelFileError

@@ -220,8 +220,8 @@ def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
         "made for": ", ".join(filter(None, (about["system"], about["cpu"], about["settings"]))),
         "CPU level": about["cpu_level"] or "none",
         "runs here": "yes, as it is" if about["runs_here"] else f"compiled again: {about['why_not']}",
-        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB; {parameters['as_given']} of "
-                      "them as they were given",
+        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB; {parameters['as_given']} "
+                      "of them as they were given",
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"
                             for each in about["inputs"]),
         "outputs": ", ".join(f"{each['name']} {each['dtype']}" for each in about["outputs"]),

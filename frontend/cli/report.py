@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         env.set("MXC_NUM_THREADS", str(options.threads))
     facts = machine.facts()  # before: the load is not this program's own
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
     with progress(f"looking into {options.model}") as tell:
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
@@ -80,8 +80,9 @@ def found_in(options: argparse.Namespace, model: Bound) -> dict[str, Any]:
     from mxc.visualization import table
 
     about = overview.of_artifact(options.model) if is_artifact(options.model) else overview.of_symbol(options)
+    held = model.plan.memory(model.sizes, env.num_threads())
     return {"overview": about, "layers": table.as_data(layers_of(model)),
-            "memory": inspect.memory_facts(model.executor.compiled())}
+            "memory": inspect.memory_facts(model.executor.compiled()) | held}
 
 
 def benchmark(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, model: Bound,

@@ -99,13 +99,14 @@ def _graph(model: Bound, title: str) -> str:
 
 def _memory(data: dict[str, Any], model: Bound, title: str) -> str:
     found, compiled = data["memory"], model.executor.compiled()
-    svg = memory_svg(compiled.plan, inspect.names_of(compiled), compiled.names, f"{title}, inference")
+    svg = memory_svg(compiled.plan, inspect.names_of(compiled), compiled.names, f"{title}, inference", found)
     return page.facts({
         "arena": f"{bytes_text(found['arena_bytes'])} for {found['buffers']} buffers in {found['steps']} steps; at "
                  f"most {bytes_text(found['live_bytes'])} are in use at once",
         "without a plan": bytes_text(found["unplanned_bytes"]),
         "prepared parameters": bytes_text(compiled.plan.prepared_bytes),
         "scratch": f"{bytes_text(compiled.plan.scratch_bytes)} a thread",
+        "in memory": bytes_text(found["resident_bytes"]),
     }) + page.figure("memory-picture", svg, "Which buffer is alive when, and where in the arena")
 
 

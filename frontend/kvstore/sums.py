@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.ndarray import NDArray, add_n
+from mxc import ndarray as nd
+from mxc.ndarray import NDArray
 
 
 def total(values: Sequence[NDArray]) -> NDArray:
@@ -11,5 +12,5 @@ def total(values: Sequence[NDArray]) -> NDArray:
     if len(values) == 1:
         return values[0]
     where = values[0].context
-    return add_n(*(each if each.context.gpu_number == where.gpu_number else each.as_in_context(where)
-                   for each in values))
+    return nd.add_n(*(each if each.context.gpu_number == where.gpu_number else each.as_in_context(where)
+                      for each in values))
