@@ -22,8 +22,8 @@ from mxc.compiler.targets.preferences import (
 )
 
 # Measured as times of layers computed both ways. With a gain of 1.2, layers of few channels stay direct, and so do
-# those of one image of up to 6 x 6 pixels, because few tiles meet many weights there. The data's side as a launch of its
-# own takes VGG-16 with two threads from 76 to 67 ms. kept_bytes: 1 MiB is 64 x 100 kernels.
+# those of one image of up to 6 x 6 pixels, because few tiles meet many weights there. The data's side as a launch of
+# its own takes VGG-16 with two threads from 76 to 67 ms. kept_bytes: 1 MiB is 64 x 100 kernels.
 WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, bands=8, line_bytes=64, band=(24, 60),
                          band_kernels=1024)
 FIGURES = Preferences(
