@@ -35,6 +35,7 @@ def scheduler() -> None:
         cluster.package().get(started[0].over.remote())
         time.sleep(1)  # servers' processes hear it too
     finally:
+        cluster.package().shutdown()
         head.terminate()
         head.wait()
 
