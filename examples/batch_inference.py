@@ -48,7 +48,7 @@ def main() -> None:
 
     import ray
 
-    ray.init(address=options.address, include_dashboard=False, logging_level="error")
+    ray.init(address=options.address or "local", include_dashboard=False, logging_level="error")
     pictures = ray.data.read_images(options.folder, size=(options.size, options.size), mode="RGB", include_paths=True)
     found = pictures.map_batches(Classifier, batch_size=options.rows, num_cpus=1,
                                  compute=ray.data.ActorPoolStrategy(size=options.actors),

@@ -154,9 +154,11 @@ def _ray() -> list[str]:
 
 
 def start_node(*options: str) -> subprocess.Popen[Any]:
-    """Start a node of a cluster, which ends with this process."""
+    """Start a node of a cluster, which ends with this process. What Ray starts there has this process's variables, but
+    not its role."""
     return subprocess.Popen([*_ray(), "start", *options, "--block", "--disable-usage-stats"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
+                            env=env.all_and({"DMLC_ROLE": ""}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            preexec_fn=end_with_parent)
 
 
 def translated(error: BaseException) -> MXNetError:

@@ -16,7 +16,7 @@ class KVStoreServer:
 
     def run(self) -> NoReturn:
         """Raises MXNetError: servers are actors of Ray's, which `mxc launch` or the scheduler starts."""
-        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} is no server: `mxc launch` starts servers, and so "
+        raise MXNetError(f"a kvstore of type {self.kvstore.type!r} has no server: `mxc launch` starts servers, and so "
                          "does the scheduler of MXNet's launcher")
 
 

@@ -116,7 +116,8 @@ class Launcher:
         if job.address:
             ray.init(address=job.address, **settings)
             return
-        ray.init(num_cpus=max(1, round(job.cpus * job.workers + 0.49)), num_gpus=round(job.gpus * job.workers) or None,
+        ray.init(address="local", num_cpus=max(1, round(job.cpus * job.workers + 0.49)),
+                 num_gpus=round(job.gpus * job.workers) or None,
                  resources={name: count * job.workers for name, count in job.resources.items()} or None,
                  include_dashboard=False, object_store_memory=job.store_bytes, **settings)
         signal.signal(signal.SIGTERM, self._noticed)  # Ray has put its own there

@@ -6,7 +6,9 @@ themselves are actors, which Ray spreads over the machines.
 """
 from __future__ import annotations
 
+import shutil
 import socket
+import tempfile
 import time
 
 from mxc.compiler.error import MXNetError, SettingError
@@ -17,7 +19,10 @@ def scheduler() -> None:
     """Be the scheduler, until all workers have ended."""
     host, port = cluster.address()
     cluster.prepare(is_scheduler=True)
-    head = cluster.start_node("--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false")
+    # in a folder of its own, for other programs look in Ray's usual one for a cluster to connect to
+    folder = tempfile.mkdtemp(prefix="mxc-ray-")
+    head = cluster.start_node("--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false",
+                              f"--temp-dir={folder}")
     try:
         while True:
             if head.poll() is not None:
@@ -35,8 +40,10 @@ def scheduler() -> None:
         cluster.package().get(started[0].over.remote())
         time.sleep(1)  # servers' processes hear it too
     finally:
+        cluster.package().shutdown()
         head.terminate()
         head.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def server() -> None:
