@@ -7,6 +7,7 @@ DENSE = "arrays are kept dense: sparse ones are refused with a message, and load
 PICKLE = "arrays are pickled by __reduce__"
 OUT = "takes `out` besides"
 EXCEPTIONS = {
+    "mxnet.ndarray.contrib.quantized_rnn": "it takes `quantized`, which MXNet's files have, too",
     "mxnet.ndarray._new_empty_handle": CTYPES,
     "mxnet.ndarray.NDArray.__getstate__": PICKLE,
     **{f"mxnet.ndarray.{space}{name}": OUT for space in ("", "sparse.") for name in ("add", "divide", "multiply",
