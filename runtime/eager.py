@@ -110,8 +110,7 @@ class Specialization:
         # A kernel of a join or division serves one number of arrays only, and copies no faster than NumPy.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
         is_large = elements >= least or self.is_only_code  # of these the references are Python
-        is_host = op.kind is Kind.OPAQUE and op.rules.keys().isdisjoint(("decompose", "routine"))  # has no kernel
-        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal or is_host)
+        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal or op.is_host)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
@@ -124,7 +123,8 @@ class Specialization:
         can_stay = self.learned and self.wants_code and self.visible == 1 and not (is_train or self.draws)
         self.steady = Steady(node, in_shapes, in_dtypes, self.learned) if can_stay else None
         self.can_gather = bool(in_shapes) and not (
-            is_train or self.draws or self.is_empty or self.in_scope or self.refusal or is_host or self.is_only_code)
+            is_train or self.draws or self.is_empty or self.in_scope or self.refusal or op.is_host
+            or self.is_only_code)
         self.is_long = False
         self._slow = 0.0  # seconds of slow calls of the reference so far; -inf: it was compiled, or cannot be
         self._code: Code | None = None

@@ -88,6 +88,14 @@ def test_a_function_with_other_parameters_is_no_rule() -> None:
                          "(x, axes), and a reference rule takes (params, inputs, is_train, rng)")
 
 
+def test_an_operator_without_kernels_says_by_what_it_is_computed() -> None:
+    operators = loader.load("- op: a\n  kind: opaque\n- op: b\n  kind: opaque\n  host: LAPACK\n"
+                            "- op: c\n  kind: elementwise\n  inputs: [x]\n  expr: x\n  host: NumPy\n")
+    assert [c for c in loader.lint(operators, []) if "operator" in c] == [
+        "ops.yaml:1: operator a: it has neither a decomposition nor a routine; say by what the host computes it, as "
+        "`host: LAPACK`", "ops.yaml:6: operator c: it has kernels, so `host: NumPy` is wrong"]
+
+
 def test_what_is_missing_in_an_entry_is_said() -> None:
     softmax, nothing = loader.load("- family: softmax\n- op: softmax\n  kind: opaque\n  decompose: softmax\n"
                                    "- op: nothing\n  kind: opaque\n")

@@ -20,7 +20,7 @@ from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
 KEYS = frozenset(["op", "doc", "aliases", "kind", "float16", "inputs", "named", "variadic", "counted", "parameters",
                   "aux", "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
-                  "grad", "reduce", "update", "many", "common", "along", "samples", *HOMES])
+                  "grad", "reduce", "update", "many", "common", "along", "host", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # The rules that an operator of a kind has where its entry names none.
@@ -210,7 +210,8 @@ def _operator(entry: _Entry) -> Operator:
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
         common=int(raw.get("common", 0)), along=raw.get("along", ""),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
-        samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
+        host=str(raw.get("host", "")), samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")),
+        line=entry.line)
     _check_expressions(operator)
     return operator
 
@@ -291,13 +292,18 @@ def _check_expressions(op: Operator) -> None:
 
 def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> list[str]:
     """Complaints, each with its line: about families that do not exist, rules that the table names but that do not
-    exist, and rules that exist but are not named."""
+    exist, rules that exist but are not named, and operators that run as Python and do not say by what, or that say so
+    and have code."""
     complaints, used = [], set()
     operators, roles = list(operators), tuple(roles)
     for op in operators:
         if op.family not in families():
             complaints.append(f"ops.yaml:{op.line}: operator {op.name}: there is no family {op.family!r}"
                               f"{nearest(op.family, families())}; expected a folder compiler/operators/{op.family}")
+        if bool(op.host) != op.is_host:
+            complaints.append(f"ops.yaml:{op.line}: operator {op.name}: " + (
+                f"it has kernels, so `host: {op.host}` is wrong" if op.host else
+                "it has neither a decomposition nor a routine; say by what the host computes it, as `host: LAPACK`"))
         for role, name in op.rules.items():
             try:
                 used.add(find_rule(role, op.family, name))

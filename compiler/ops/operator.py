@@ -133,7 +133,7 @@ class Operator:
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
     ones are there once for all, behind them, along: the name of the one that makes the steps, where `many` gives their
-    directions. doc: one line for its function's help.
+    directions. host: by what Python computes it, of one that has no kernels. doc: one line for its function's help.
     """
 
     name: str
@@ -163,6 +163,7 @@ class Operator:
     common: int = 0
     along: str = ""
     inputs_of_one: int = 0
+    host: str = ""
     rules: Mapping[Role, str] = field(default_factory=dict)
     family: str = "basic"
     samples: tuple[dict, ...] = ()
@@ -325,6 +326,12 @@ class Operator:
     def in_place(self) -> bool:
         """Whether it changes arrays in place, and so is no operator of graphs."""
         return bool(self.update or self.many or "changes" in self.rules)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether Python computes it in every plan: it becomes neither other operators nor a kernel."""
+        return (self.kind is Kind.OPAQUE and not self.in_place
+                and self.rules.keys().isdisjoint(("decompose", "routine")))
 
     def rule(self, role: Role) -> Callable | None:
         """The function of the rule named for `role`, or None when the operator has none."""

@@ -13,19 +13,27 @@ their defaults, other names, kind, formula and gradient."""
 EXAMPLES = """
   mxc ops
   mxc ops Convolution
-  mxc ops broadcast_mul --json"""
+  mxc ops broadcast_mul --json
+  mxc ops --fallback"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc ops`."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="an operator's name or alias")
+    parser.add_argument("--fallback", action="store_true",
+                        help="only those that have no kernels: plans run them as Python, by what is said")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table, or the operator. Raises UsageError for a name that is none."""
+    """Print the table, or the operator. Raises UsageError for a name that is none, or beside --fallback."""
     from mxc.compiler.ops import table
 
+    if options.fallback:
+        if options.name is not None:
+            raise UsageError(f"--fallback lists operators, so {options.name!r} cannot be beside it")
+        print_fallbacks([facts(op) for op in table.all_operators() if op.is_host], options.json)
+        return 0
     if options.name is None:
         found = [facts(op) for op in table.all_operators() if not op.name.startswith("_mxc_")]  # the compiler's own
         found.sort(key=lambda each: str(each["name"]).lower())
@@ -47,6 +55,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def print_fallbacks(found: list[dict[str, Any]], as_json: bool) -> None:
+    """Print the operators that Python computes, also those that the compiler makes of others."""
+    found.sort(key=lambda each: str(each["name"]).lower())
+    if as_json:
+        print_json(found)
+    else:
+        print_table(("operator", "family", "by", "what it computes"),
+                    [(each["name"], each["family"], each["host"], each["doc"]) for each in found])
+
+
 def facts(op: Any) -> dict[str, Any]:
     """What the operator table says of an operator, as plain data."""
     inputs = []
@@ -55,7 +73,8 @@ def facts(op: Any) -> dict[str, Any]:
         inputs.append(f"{spec.name}{'*' if spec.variadic else ''}{condition}")
     parameters = {name: {"type": str(kind), "required": kind.required} |
                   ({} if kind.required else {"default": kind.text(kind.default)}) for name, kind in op.params.items()}
-    return {"name": op.name, "doc": op.doc, "kind": op.kind.name.lower(), "aliases": list(op.aliases),
+    return {"name": op.name, "doc": op.doc, "kind": op.kind.name.lower(), "family": op.family, "host": op.host,
+            "aliases": list(op.aliases),
             "inputs": inputs, "learned": list(op.parameters), "auxiliary_states": list(op.aux),
             "outputs": list(op.outputs), "visible_outputs": op.visible or len(op.outputs), "parameters": parameters,
             "formula": formula(op), "gradient": gradient(op)}
@@ -92,7 +111,8 @@ def show(one: dict[str, Any]) -> None:
     print_text(f"{one['name']}: {one['doc']}")
     print()
     hidden = one["visible_outputs"] != len(one["outputs"])
-    lines = {"kind": one["kind"], "aliases": ", ".join(one["aliases"]), "inputs": ", ".join(one["inputs"]),
+    lines = {"kind": one["kind"], "computed by": one["host"], "aliases": ", ".join(one["aliases"]),
+             "inputs": ", ".join(one["inputs"]),
              "learned": ", ".join(one["learned"]), "auxiliary states": ", ".join(one["auxiliary_states"]),
              "outputs": ", ".join(one["outputs"]) + (f" (shown: {one['visible_outputs']})" if hidden else ""),
              "formula": one["formula"], "gradient": one["gradient"]}
