@@ -19,8 +19,8 @@ for each place, while what a place multiplies them by stays in the nearest cache
 Weights of which memory should not hold four times as many numbers are transformed here, a few at a time, so that they
 stay in a core's cache:
 
-        for some channels, a few filters after the other:
-            G g G' of their kernels, to scratch as [filter group][place][channel][filter]
+        for some channels, one group of filters after the other:
+            G g G' of their kernels, to scratch as [place][channel][filter]
             for each place: the products as above, added to those of the channels before
 """
 from __future__ import annotations
@@ -56,8 +56,7 @@ from mxc.compiler.targets.cpu.preferences import WINOGRAD
 
 BAND_BYTES = 384 << 10  # a band's transformed data and products have at most so many bytes, if it has enough tiles then
 FILTERS = 64  # about so many filters are computed at once
-TOGETHER = 32  # about so many filters have their weights transformed at once
-WEIGHT_BYTES = 256 << 10  # such weights have at most so many bytes, if those of one channel block have
+WEIGHT_BYTES = 384 << 10  # weights that are transformed at once have at most so many bytes, if those of one block have
 PRODUCT_BYTES = 256 << 10  # and the products of all filters that share a band's data at most so many, or one group's
 WHERE = 3  # so many numbers tell where a tile is: its image, and the first row and column of its results
 AHEAD = 3  # each tile group asks for so many lines of the next weights of each channel block, until all are asked for
@@ -123,7 +122,7 @@ class WinogradCut(Generic[N]):
         tiles, block = self.band * g.tiles, g.block
         sizes = (tiles * WHERE * (8 // BYTES[g.dtype]), PLACES * block, RESULTS * RESULTS * block,
                  self.alone * PLACES * self.pitch(g), self.chunk * tiles * PLACES * g.columns,
-                 PLACES * weight_pitch(g) * together(g) if g.transforms else 0)
+                 PLACES * weight_pitch(g) if g.transforms else 0)
         ends: list[N] = []
         end: N | int = 0
         for elements in sizes:
@@ -139,14 +138,9 @@ class WinogradCut(Generic[N]):
         return (lines + 1 - lines % 2) * line
 
 
-def together(g: WinogradConvolution[N]) -> int:
-    """Groups of filters whose weights are transformed at once."""
-    return max(1, TOGETHER // g.columns)
-
-
 def most_blocks(g: WinogradConvolution[N]) -> int:
     """Channel blocks whose weights are transformed at once."""
-    return max(1, WEIGHT_BYTES // (PLACES * g.block * g.columns * together(g) * BYTES[g.dtype]))
+    return max(1, WEIGHT_BYTES // (PLACES * g.block * g.columns * BYTES[g.dtype]))
 
 
 def weight_pitch(g: WinogradConvolution[N]) -> int:
@@ -283,27 +277,21 @@ class _Winograd(Function):
         """As `_multiply`, of weights that are transformed here. what: tiles, and begin and number of filter groups."""
         b, cut, columns, size, lanes, (tiles, begin, filters) = (
             self.b, self.cut, self.columns, self.g.tiles, self.lanes, what)
-        count, pitch_here, block = together(self.g), weight_pitch(self.g), TAPS * lanes * columns
+        here, block = weight_pitch(self.g), TAPS * lanes * columns
         packed = self.weight.at(begin * cut.blocks * block)
         for k in b.range(0, cut.blocks, cut.depth):
             blocks = b.minimum(cut.depth, cut.blocks - k)
-            for first in b.range(0, filters, count):
-                last = b.minimum(first + count, filters)
-                for f in b.range(first, last):
-                    here = weights.at((f - first) * (PLACES * pitch_here))
-                    b.call("weights", [packed.at((f * cut.blocks + k) * block).pointer, here.pointer, blocks])
+            for f in b.range(0, filters):
+                b.call("weights", [packed.at((f * cut.blocks + k) * block).pointer, weights.pointer, blocks])
+                # those that are transformed next, of which each place asks for its part
+                following = packed.at(b.select(f < filters - 1, (f + 1) * cut.blocks + k, k + blocks) * block)
                 for place in b.range(0, PLACES):
-                    for f in b.range(first, last):
-                        here = weights.at(((f - first) * PLACES + place) * pitch_here)
-                        # those that are transformed next, of which each place asks for its part
-                        following = b.select(last < filters, (f + count) * cut.blocks + k,
-                                             (f - first) * cut.blocks + k + blocks) * block
-                        ahead = packed.at(following + place * blocks * (block // PLACES))
-                        target = products.at(f * cut.band * size * (PLACES * columns) + place * columns)
-                        for group in b.range(0, ceil_div(tiles, size)):
-                            there = data.at(place * pitch + (group * cut.blocks + k) * size * lanes)
-                            self._product(group, tiles, begin + f, blocks, there, here, ahead, target,
-                                          b.minimum(k, 1))
+                    ahead = following.at(place * blocks * (block // PLACES))
+                    target = products.at(f * cut.band * size * (PLACES * columns) + place * columns)
+                    for group in b.range(0, ceil_div(tiles, size)):
+                        there = data.at(place * pitch + (group * cut.blocks + k) * size * lanes)
+                        self._product(group, tiles, begin + f, blocks, there, weights.at(place * here), ahead, target,
+                                      b.minimum(k, 1))
 
     # many parameters: those of a TileCall, and where its tiles are
     def _product(self, group: Value, tiles: Value, filters: Value, blocks: Value, data: Array, weights: Array,
