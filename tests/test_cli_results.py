@@ -9,7 +9,7 @@ import pytest
 
 import mxc as mx
 from mxc.cli.class_names import read
-from mxc.cli.detections import of_outputs
+from mxc.cli.detections import as_data, of_outputs
 from mxc.cli.main import BAD_FILE, OK, USAGE, main
 from mxc.compiler.error import ModelFileError
 
@@ -253,6 +253,13 @@ bird   0.500    12   13     14      15
     assert "and 1 more" in capsys.readouterr().out
     assert main([*command, "--print"]) == OK
     assert "objects" not in capsys.readouterr().out
+
+
+def test_boxes_that_are_no_numbers_are_text():
+    found = of_outputs(three(boxes=BOXES * np.nan), set())
+    assert found is not None
+    assert as_data(found, 1, None, ["a.png", "b.png"])[0] == {
+        "file": "a.png", "found": 2, "best": [{"class": 1, "score": 0.75, "box": ["nan"] * 4}]}
 
 
 def test_rows_of_multibox_detection_are_printed(capsys: Captured):

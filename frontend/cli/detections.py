@@ -1,6 +1,7 @@
 """Outputs of networks that find objects: classes, scores and boxes, in the two forms that MXNet's networks give."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,9 +60,11 @@ def of_outputs(outputs: Mapping[str, np.ndarray], operators: Set[str]) -> Detect
 
 
 def as_data(found: Detections, most: int, names: Sequence[str] | None, rows: Sequence[str]) -> list[dict[str, Any]]:
-    """What was found in each row, as plain data. names: of classes. rows: what the rows are called, if anything."""
+    """What was found in each row, as plain data; NaN and infinities of boxes are text. names: of classes. rows: what
+    the rows are called, if anything."""
     return [{**({"file": rows[row]} if rows else {}), "found": found.count(row), "best": [
-        {"class": number, **({} if names is None else {"name": name_of(number, names)}), "score": score, "box": box}
+        {"class": number, **({} if names is None else {"name": name_of(number, names)}), "score": score,
+         "box": [value if math.isfinite(value) else str(value) for value in box]}
         for number, score, box in found.best(row, most)]} for row in range(len(found.classes))]
 
 
@@ -81,6 +84,7 @@ def show(data: Sequence[Mapping[str, Any]]) -> None:
         if row["best"]:
             print_table(("class", "score", "left", "top", "right", "bottom"),
                         [(each.get("name", str(each["class"])), f"{each['score']:.3f}",
-                          *(f"{value:.4g}" for value in each["box"])) for each in row["best"]], right=(1, 2, 3, 4, 5))
+                          *(f"{float(value):.4g}" for value in each["box"])) for each in row["best"]],
+                        right=(1, 2, 3, 4, 5))
         if left:
             print(f"and {left} more")

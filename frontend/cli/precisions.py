@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,7 +108,12 @@ def converted(options: argparse.Namespace, model: Read, shapes: dict[str, Shape]
         "packed parameter bytes in float32": packed[0], "packed parameter bytes now": packed[1],
         "compared on": f"{examples.rows} {'example' if options.calibrate else 'random input'}"
                        f"{'s' * (examples.rows != 1)}",
-        "largest difference": f"{largest:.2e} ({share:.1%} of the largest value) in {name}"})
+        "output furthest off": name, "largest difference": rounded(largest), "of its largest value": rounded(share)})
+
+
+def rounded(value: float) -> float | str:
+    """A number with three digits; infinity is text, since JSON has none."""
+    return float(f"{value:.2e}") if math.isfinite(value) else str(value)
 
 
 def examples_of(options: argparse.Namespace, model: Read, shapes: dict[str, Shape],
