@@ -91,7 +91,8 @@ LIBRARY = {
     "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
     "vector": "AHEAD AT_ONCE CHAINS LARGEST ROWS STEPS SUMS UNIT_PRODUCTS VECTORS",
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES LINES_FACTOR PIXELS",
-    "plain_winograd": "BAND", "winograd": "AHEAD BAND_BYTES FILTERS PRODUCT_BYTES WEIGHT_BYTES WHERE", "winograd_side": "COPY_BYTES",
+    "plain_winograd": "BAND", "winograd": "AHEAD BAND_BYTES FILTERS PRODUCT_BYTES WEIGHT_BYTES WHERE",
+    "winograd_side": "COPY_BYTES",
     "winograd_weight": "PART", "winograd_weight_grad": "CHUNK PART",
     "winograd_tiles": "PLACES READ RESULTS",
 }

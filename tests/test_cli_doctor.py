@@ -16,7 +16,7 @@ from mxc.runtime import runner
 
 NEEDED = ["numpy", "llvmlite", "numba", "pyyaml", "rich"]
 WHAT = ["Python", "mxc", *NEEDED, "CPU", "code generators", "threads", "cache", "a model", "extra image",
-        "extra plot", "extra s3", "extra hdfs", "extra onnx", "extra safetensors", "extra dist",
+        "extra plot", "extra scipy", "extra s3", "extra hdfs", "extra onnx", "extra safetensors", "extra dist",
         "extra cuda", "GPUs"]
 # Of all distributions that are installed, importlib.metadata finds those in THERE.
 ALONE = """

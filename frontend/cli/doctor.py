@@ -30,6 +30,7 @@ IMPORT_SECONDS = 60  # seconds after which an import is taken to hang; all of th
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
 EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
     "image": ("pictures as inputs, mx.image", ("cv2",)), "plot": ("mx.viz.plot_network", ("graphviz",)),
+    "scipy": ("csr arrays as SciPy's", ("scipy.sparse",)),
     "s3": ("files at s3:// URLs", ("fsspec", "s3fs")), "hdfs": ("files at hdfs:// URLs", ("fsspec", "pyarrow.fs")),
     "onnx": ("ONNX models", ("onnx",)), "safetensors": ("parameters in .safetensors", ("safetensors",)),
     "dist": ("training in several processes", ("ray",)),
