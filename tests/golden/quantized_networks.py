@@ -57,7 +57,8 @@ def residual(mx):
 def shortcut(mx):
     """A block whose addition has what goes by on the left, as Gluon's networks have it."""
     s = mx.sym
-    x = s.Activation(s.Convolution(s.Variable("data"), kernel=(1, 1), num_filter=4, name="c1"), act_type="relu")
+    x = s.Convolution(s.Variable("data"), kernel=(1, 1), num_filter=4, name="c1")
+    x = s.Activation(x, act_type="relu", name="r1")
     y = s.BatchNorm(s.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4, name="c2"), name="b2", fix_gamma=False)
     return s.Activation(s.elemwise_add(x, y, name="a1"), act_type="relu", name="r2")
 
