@@ -37,6 +37,7 @@ from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import engine, random
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context
+from mxc.runtime.device_array import check_devices
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
 
@@ -83,18 +84,6 @@ class BoundArrays(NamedTuple, Generic[_Array]):
     aux: Mapping[str, _Array]
 
 
-def _check_devices(context: Context, groups: Mapping[str, Context], arrays: Mapping[str, Array | None]) -> None:
-    """Raise MXNetError unless everything is on the GPU that `context` is, or nothing is on a GPU."""
-    for name, array in arrays.items():
-        if array is not None and array.context.gpu_number != context.gpu_number:
-            raise MXNetError(f"{name} is on {array.context}, and the graph is bound on {context}: bind it on the "
-                             "device of its arrays, or copy them there with as_in_context")
-    for group, place in groups.items():
-        if place.gpu_number != context.gpu_number:
-            raise MXNetError(f"the group {group!r} is on {place}, and the graph is bound on {context}: a graph is on "
-                             "one GPU as a whole, or on CPUs")
-
-
 class GraphExecutor:
     """A graph on arrays, of the shapes that inference confirms.
 
@@ -117,7 +106,7 @@ class GraphExecutor:
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
         gradients = {f"the gradient of {name}": array for name, array in arrays.grads.items()}
-        _check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
+        check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False
@@ -234,14 +223,19 @@ class GraphExecutor:
 
     def prepared_values(self) -> dict[int, np.ndarray]:
         """What inference makes of the parameters as they are now: see BoundPlan.prepared_values."""
+        made = dict[int, np.ndarray]()
+        self._prepared(lambda plan: made.update(plan.prepared_values()))
+        return made
+
+    def _prepared(self, work: Callable[[BoundPlan], None]) -> None:
+        """Do what prepares inference's plan, as work of the engine, and wait for it."""
         engine.is_inside()
         with self.memory.lock:
-            plan, made = self._plan(INFERENCE), dict[int, np.ndarray]()
+            plan = self._plan(INFERENCE)
             self.memory.holder = None
-            placed = engine.place(lambda: made.update(plan.prepared_values()), self._reads, (self.memory.variable,),
-                                  "prepare", False, self.memory.turn, is_queued=False)
+            placed = engine.place(partial(work, plan), self._reads, (self.memory.variable,), "prepare", False,
+                                  self.memory.turn, is_queued=False)
         engine.complete((placed,))
-        return made
 
     def release(self, names: Collection[str]) -> set[str]:
         """Prepare inference once for all runs, and give back the memory of those of `names`, arguments and auxiliary
@@ -249,13 +243,8 @@ class GraphExecutor:
         alone, and the caller lets go of its arrays of them."""
         if self.is_empty:
             return set()
-        engine.is_inside()
-        with self.memory.lock:
-            plan, gone = self._plan(INFERENCE), set[str]()
-            self.memory.holder = None
-            placed = engine.place(lambda: gone.update(plan.settle(names)), self._reads, (self.memory.variable,),
-                                  "prepare", False, self.memory.turn, is_queued=False)
-        engine.complete((placed,))
+        gone = set[str]()
+        self._prepared(lambda plan: gone.update(plan.settle(names)))
         for name in gone:
             for arrays in (self.args, self.aux):
                 arrays.pop(name, None)
