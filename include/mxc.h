@@ -133,7 +133,7 @@ extern "C" {
 #endif
 
 /* What mxc has in runtime/artifact_file.py, runtime/step_table.py and compiler/targets/cpu/runner_ir.py. */
-#define MXC__VERSION 2
+#define MXC__VERSION 3
 #define MXC__HEAD_BYTES 64
 #define MXC__PAGE 4096
 #define MXC__CHUNK (16 << 20)
@@ -652,10 +652,11 @@ static int64_t mxc__position(const mxc__json *list, const char *text) {
     return -1;
 }
 
-/* Where a parameter is in the section of parameters. */
+/* Where a parameter is in the section of parameters; -1: the file has only what was prepared of it. */
 static int64_t mxc__value_place(mxc__file *file, const mxc__json *entry, const mxc_array *array) {
     const size_t size = file->model->values_size;
     int64_t place;
+    if (entry->number == 3 && entry->first->next->next->kind == MXC__NULL) return -1;
     mxc__expect(file->context, entry->number == 3 && entry->first->next->next->kind == MXC__INTEGER, "parameters");
     place = entry->first->next->next->number;
     mxc__expect(file->context, place >= 0 && array->nbytes <= size && (size_t)place <= size - array->nbytes,
@@ -673,6 +674,7 @@ static void mxc__find_argument(mxc__file *file, mxc__buffer *buffer) {
     if (entry != NULL) {
         array = mxc__array_of(context, buffer->name, entry);
         buffer->offset = mxc__value_place(file, entry, &array);
+        mxc__expect(context, buffer->offset >= 0, buffer->name);
         buffer->number = -1;
     } else {
         entry = mxc__member(context, mxc__member(context, file->entry, "arrays", MXC__OBJECT), buffer->name, MXC__LIST);
@@ -755,6 +757,12 @@ static void mxc__note_python(mxc__file *file, const mxc__json *step) {
     file->python = all;
 }
 
+/* Refuse a file with layers whose indices are checked as they run. */
+static void mxc__refuse_checks(mxc__context *context) {
+    mxc__fail(context, MXC_UNSUPPORTED, "it has layers that refuse indices, as take with mode='raise' and loops over such "
+              "ones do, which this loader does not run");
+}
+
 static mxc__faults *mxc__read_faults(mxc__file *file, const mxc__json *raw, const mxc__json *origins) {
     mxc__context *context = file->context;
     mxc__faults *faults = (mxc__faults *)mxc__new(context, 1, sizeof *faults);
@@ -792,12 +800,13 @@ static void mxc__read_plan(mxc__file *file, const mxc__json *raw, mxc__plan *pla
 
 /* The loop of a step of `plan` keeps to the step's buffers. */
 static void mxc__read_loop(mxc__file *file, const mxc__json *raw, mxc__step *step, mxc__plan *plan, int depth) {
-    static const char *const KEYS[] = {"plan", "moves", "length", "once", "tests", "flag", "stops", "counts", NULL};
+    static const char *const KEYS[] = {"plan", "moves", "length", "once", "tests", "flag", "stops", "counts", "statuses", NULL};
     mxc__context *context = file->context;
     const mxc__json *moves, *counts, *each;
     mxc__plan *inner = (mxc__plan *)mxc__new(context, 1, sizeof *inner);
     int64_t i, *count;
     mxc__known(context, raw, KEYS);
+    if (mxc__number_of(context, raw, "statuses") != 0) mxc__refuse_checks(context);
     mxc__expect(context, depth < MXC__LOOPS && step->num_buffers > 0, "a loop");
     mxc__read_plan(file, mxc__member(context, raw, "plan", MXC__OBJECT), inner, depth + 1);
     moves = mxc__member(context, raw, "moves", MXC__LIST);
@@ -921,6 +930,7 @@ static void mxc__read_step(mxc__file *file, const mxc__json *raw, mxc__plan *pla
     if (faults != NULL && faults->kind != MXC__NULL) {
         const mxc__buffer *status;
         mxc__expect(context, step->num_buffers > 0, "faults");
+        if (faults->kind == MXC__LIST && faults->number != 4) mxc__refuse_checks(context);
         status = &plan->buffers[step->buffers[step->num_buffers - 1]];
         mxc__expect(context, status->place == MXC__STATUS && status->nbytes == 8 && status->offset % 8 == 0, "faults");
         step->faults = mxc__read_faults(file, faults, mxc__member(context, raw, "origins", MXC__LIST));

@@ -105,8 +105,7 @@ def run(options: argparse.Namespace) -> int:
                          f"{options.clients}")
     with progress(f"measuring {options.model}"):
         report |= timed(clients, facts, options.warm_up, options.iterations, options.seconds)
-    held = model.plan.memory(model.sizes, env.num_threads())
-    report["memory"] = {**held, "process_bytes": memory.of_process()}
+    report["memory"] = held_by(model)
     code = 0
     if old is not None:
         report["comparison"] = compared(report, old, options.compare)
@@ -117,6 +116,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(report, options, code)
     return code
+
+
+def held_by(model: Bound | Stored) -> dict[str, int | None]:
+    """The bytes that runs of a model hold, and those of the process: see `Plan.memory`, `memory.of_process`."""
+    return {**model.plan.memory(model.sizes, env.num_threads()), "process_bytes": memory.of_process()}
 
 
 def subject(path: str, model: Bound | Stored, facts: dict[str, Any]) -> dict[str, Any]:

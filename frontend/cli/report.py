@@ -92,4 +92,6 @@ def benchmark(options: argparse.Namespace, shapes: dict[str, Shape], given: Give
     from mxc.cli.report_page import WARM_UP
 
     timed = open_model(options, shapes, given, "random", needs_values=False) if is_artifact(options.model) else model
-    return bench.subject(options.model, timed, facts) | bench.timed([timed], facts, WARM_UP, None, options.seconds)
+    timed.run()
+    return (bench.subject(options.model, timed, facts) | bench.timed([timed], facts, WARM_UP, None, options.seconds)
+            | {"memory": bench.held_by(timed)})
