@@ -38,12 +38,11 @@ def cases(dtype: str) -> list[Case]:
     for rows, columns, inner, block in ((7, 5, 1, 3), (13, 40, 6, 4), (1, 9, 37, 1), (6, 0, 4, 6), (5, 3, 64, 2)):
         csr, right, left = matrix(rng, rows, columns, dtype), numbers(columns, inner), numbers(rows, inner)
         parts, whole = [csr.values, csr.columns, csr.starts], dense(csr)
-        found.append(("csr_dot", [*parts, right], [rows, inner, block], {"real": dtype}, whole @ right))
-        if inner == 1:
-            found.append(("csr_dot_vector", [*parts, right], [rows, block], {"real": dtype}, whole @ right))
-        for stretches, width in ((1, inner), (3, -(-inner // 2))):
-            found.append(("csr_transposed_dot", [*parts, left], [rows, columns, inner, stretches, width],
-                          {"real": dtype}, whole.T @ left))
+        for fixed, stretches in ((0, 3), (inner, 1)):
+            constants: dict[str, object] = {"real": dtype, "fixed": fixed}
+            found.append(("csr_dot", [*parts, right], [rows, inner, block], constants, whole @ right))
+            found.append(("csr_transposed_dot", [*parts, left], [rows, columns, inner, stretches], constants,
+                          whole.T @ left))
         wide = {False: left.T.copy(), True: right.T.copy()}
         for transposed, lhs in wide.items():
             found.append(("dot_csr", [lhs, *parts], [inner, rows, columns], {"real": dtype, "transposed": transposed},
