@@ -18,32 +18,32 @@ Constants = tuple[tuple[str, object], ...]
 class _Routine:
     """A routine for arrays of given dtypes. address: of its code."""
 
-    def __init__(self, name: str, dtypes: tuple[str, ...], integers: Sequence[int], constants: Constants):
+    def __init__(self, name: str, dtypes: tuple[np.dtype, ...], integers: Sequence[int], constants: Constants):
         from mxc.compiler.api import compile_routine  # only now: small arrays of a program may need no compiler
 
         declared = spec.find(name)
-        self.address = compile_routine(name, dtypes, integers, dict(constants), len(declared.inputs))
+        self.address = compile_routine(name, [dtype.name for dtype in dtypes], integers, dict(constants),
+                                       len(declared.inputs))
         self._units: CodeType = compile(declared.units, name, "eval")
-        self._names, self._constants = declared.integers, dict(constants)
+        self._names, self._constants = declared.integers, {"__builtins__": {}, **dict(constants)}
 
     def table(self, arrays: Sequence[np.ndarray], integers: Sequence[int]) -> StepTable | None:
         """The table of one step that runs it; None where there is nothing to do."""
-        names = {**self._constants, **dict(zip(self._names, integers, strict=True))}
-        units = eval(self._units, {"__builtins__": {}}, names)  # our own source's text
+        units = eval(self._units, self._constants, dict(zip(self._names, integers, strict=True)))  # our own text
         addresses = [array.__array_interface__["data"][0] for array in arrays]
         return StepTable([(self.address, [*addresses, *integers], units)]) if units else None
 
 
 @functools.lru_cache(maxsize=1024)
-def _routine(name: str, dtypes: tuple[str, ...], constants: Constants, count: int) -> _Routine:
+def _routine(name: str, dtypes: tuple[np.dtype, ...], constants: Constants, count: int) -> _Routine:
     return _Routine(name, dtypes, (1,) * count, constants)
 
 
 def run(name: str, arrays: Sequence[np.ndarray], integers: Sequence[int], **constants: object) -> None:
     """Run a routine on arrays: what it reads, then what it writes, which is C-contiguous."""
     flat = [np.ascontiguousarray(array) for array in arrays]
-    dtypes = tuple([array.dtype.name for array in flat])
-    table = _routine(name, dtypes, tuple(sorted(constants.items())), len(integers)).table(flat, integers)
+    dtypes = tuple([array.dtype for array in flat])
+    table = _routine(name, dtypes, tuple(constants.items()), len(integers)).table(flat, integers)
     if table is not None:
         runner.run(table)
 

@@ -1,6 +1,7 @@
 """Eager evaluation: one operator on arrays, through the same table as graphs."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NoReturn
@@ -51,7 +52,10 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     except InPartsError:  # arrays, or results, that are kept in parts
         from mxc.runtime import sparse_invoke  # only now: most programs have none
 
-        node = _node(name, given, len(inputs))
+        try:
+            node = _known_node(name, given, signs, len(inputs))
+        except TypeError:
+            node = _node(name, given, len(inputs))
         return sparse_invoke.invoke(node.op, node.params, inputs, out, train)  # type: ignore[arg-type]
     if special.in_scope and not semantics.np_shape:
         _refuse_empty(special.node, special.in_shapes, special.shapes)
@@ -114,6 +118,12 @@ def _on_gpu(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[
     if out is not None:
         _check_results(name, out, special.shapes[:special.visible])
     return specializations.run(specializations.shared(special), inputs, out, context)[:special.visible]
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_node(name: str, params: tuple[tuple[str, object], ...], signs: tuple[str, ...], count: int) -> Node:
+    """As `_node`. signs: the parameters that are -0.0, which is equal to 0.0."""
+    return _node(name, params, count)
 
 
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],

@@ -1,6 +1,7 @@
 """Eager operators on arrays that are kept in parts: an operator's sparse form, or dense copies where it has none."""
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 
@@ -10,13 +11,13 @@ from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.ops.sparse_form import Form, form_of
-from mxc.compiler.ops.storage import DEFAULT, Given, with_values
+from mxc.compiler.ops.storage import CSR, DEFAULT, Given, Shape, with_values
 from mxc.compiler.system import env
 from mxc.runtime import compressed, engine, runner, specializations, tape
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import quiet
-from mxc.runtime.sparse_array import like
+from mxc.runtime.sparse_array import SparseArray, like
 
 
 class StorageFallbackWarning(UserWarning):
@@ -35,7 +36,7 @@ class _Call:
     def run(self, routine: str, arrays: Sequence[np.ndarray], integers: Sequence[int], **constants: object) -> None:
         compressed.run(routine, arrays, integers, **constants)
 
-    def empty(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    def empty(self, shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
         memory = self._memory
         if memory is not None and memory.shape == shape and memory.dtype == dtype:  # usually it is for the result
             self._memory = None
@@ -59,7 +60,8 @@ def invoke(op: Operator, params: Params, inputs: Sequence[Array], out: Sequence[
     if form.compute is None:
         made = _by_copies(op, params, inputs, form, is_train, context)
     else:
-        made = _by_parts(op, params, inputs, form)
+        shapes, dtypes = _inferred(op, params, tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+        made = _by_parts(op, params, inputs, form, shapes, dtypes)
     if out is not None:
         for target, value in zip(out, made, strict=False):
             target.copy_from(value)
@@ -69,8 +71,15 @@ def invoke(op: Operator, params: Params, inputs: Sequence[Array], out: Sequence[
     return made if hidden else made[:op.num_visible(params)]
 
 
-def _by_parts(op: Operator, params: Params, inputs: Sequence[Array], form: Form) -> list[Array]:
-    shapes, dtypes = infer_node(Node(op, "", None, params), [a.shape for a in inputs], [a.dtype for a in inputs])
+@functools.lru_cache(maxsize=4096)
+def _inferred(op: Operator, params: Params, shapes: tuple[Shape, ...], dtypes: tuple[str, ...],
+              ) -> tuple[list[Shape], list[str]]:
+    """Shapes and dtypes of all outputs."""
+    return infer_node(Node(op, "", None, params), list(shapes), list(dtypes))
+
+
+def _by_parts(op: Operator, params: Params, inputs: Sequence[Array], form: Form, shapes: Sequence[Shape],
+              dtypes: Sequence[str]) -> list[Array]:
     where = inputs[0].context.computing
     results = [like(s, shape, dtype, where) for s, shape, dtype in zip(form.outs, shapes, dtypes, strict=True)]
     compute = form.compute
@@ -83,9 +92,19 @@ def _by_parts(op: Operator, params: Params, inputs: Sequence[Array], form: Form)
         for result, value in zip(results, quiet.run(compute, call), strict=True):
             result.have(_own(value, read))
 
-    small = sum(a.size if a.stype == DEFAULT else 0 for a in (*inputs, *results)) < LARGE
-    engine.push(work, [a.variable for a in inputs], [a.variable for a in results], op.name, small)
+    engine.push(work, [a.variable for a in inputs], [a.variable for a in results], op.name, _is_small(inputs, results))
     return results
+
+
+def _is_small(inputs: Sequence[Array], results: Sequence[Array]) -> bool:
+    """Whether work takes less than a hand-over to another thread: by what the inputs store now, which may be something
+    else when it runs. A dense input beside such ones is read at their places alone."""
+    out, work = results[0], sum(array.size for array in results if array.stype == DEFAULT)
+    kept = [array for array in inputs if isinstance(array, SparseArray)]
+    for array in kept:
+        is_product = array.stype == CSR != out.stype and len(out.shape) == 2
+        work += array.holder.parts.values.size * (out.shape[1] if is_product else 1)
+    return work + (0 if kept else sum(array.size for array in inputs)) < LARGE
 
 
 def _own(value: Given, read: Sequence[np.ndarray]) -> Given:

@@ -11,13 +11,16 @@ from mxc.compiler.kernel.routines.words import min_
 
 
 @routine(inputs=("values", "columns", "starts", "rhs"), outputs=("out",), units="(rows + block - 1) // block")
-def csr_dot(first, last, values, columns, starts, rhs, out, rows, inner, block, *, real):
+def csr_dot(first, last, values, columns, starts, rhs, out, rows, inner, block, *, real, fixed):
     """out = csr . rhs. The matrix has `rows` rows; rhs: (its columns, inner); out: (rows, inner). A unit is `block`
-    rows."""
+    rows. fixed: `inner` where that is a part of the code, so that no loop over it has a rest; or 0."""
+    width = inner
+    if fixed:
+        width = fixed
     for unit in range(first, last):
         for row in range(unit * block, min_(unit * block + block, rows)):
-            base = row * inner
-            for i in range(base, base + inner):
+            base = row * width
+            for i in range(base, base + width):
                 out[i] = real(0)
             j = starts[row]
             end = starts[row + 1]
@@ -26,71 +29,46 @@ def csr_dot(first, last, values, columns, starts, rhs, out, rows, inner, block, 
                 value1 = values[j + 1]
                 value2 = values[j + 2]
                 value3 = values[j + 3]
-                row0 = columns[j] * inner
-                row1 = columns[j + 1] * inner
-                row2 = columns[j + 2] * inner
-                row3 = columns[j + 3] * inner
-                for i in range(inner):
+                row0 = columns[j] * width
+                row1 = columns[j + 1] * width
+                row2 = columns[j + 2] * width
+                row3 = columns[j + 3] * width
+                for i in range(width):
                     out[base + i] = (out[base + i] + value0 * rhs[row0 + i] + value1 * rhs[row1 + i]
                                      + value2 * rhs[row2 + i] + value3 * rhs[row3 + i])
                 j = j + 4
             while j < end:
                 value = values[j]
-                source = columns[j] * inner
-                for i in range(inner):
+                source = columns[j] * width
+                for i in range(width):
                     out[base + i] = out[base + i] + value * rhs[source + i]
                 j = j + 1
 
 
-@routine(inputs=("values", "columns", "starts", "rhs"), outputs=("out",), units="(rows + block - 1) // block")
-def csr_dot_vector(first, last, values, columns, starts, rhs, out, rows, block, *, real):
-    """out = csr . rhs, of a single column: four sums of every fourth element."""
-    for unit in range(first, last):
-        for row in range(unit * block, min_(unit * block + block, rows)):
-            j = starts[row]
-            end = starts[row + 1]
-            sum0 = real(0)
-            sum1 = real(0)
-            sum2 = real(0)
-            sum3 = real(0)
-            while j + 4 <= end:
-                sum0 = sum0 + values[j] * rhs[columns[j]]
-                sum1 = sum1 + values[j + 1] * rhs[columns[j + 1]]
-                sum2 = sum2 + values[j + 2] * rhs[columns[j + 2]]
-                sum3 = sum3 + values[j + 3] * rhs[columns[j + 3]]
-                j = j + 4
-            while j < end:
-                sum0 = sum0 + values[j] * rhs[columns[j]]
-                j = j + 1
-            out[row] = (sum0 + sum1) + (sum2 + sum3)
-
-
-@routine(inputs=("values", "targets", "starts", "rhs"), outputs=("out",),
-         units="parts * ((inner + width - 1) // width)")
-def csr_transposed_dot(first, last, values, targets, starts, rhs, out, rows, results, inner, parts, width, *, real):
+@routine(inputs=("values", "targets", "starts", "rhs"), outputs=("out",), units="parts")
+def csr_transposed_dot(first, last, values, targets, starts, rhs, out, rows, results, inner, parts, *, real, fixed):
     """out[targets[j]] = sum of values[j] * rhs[row of j], in the order of j.
 
     targets: which row of out each element belongs to, its column if out has a row for each. rhs: (rows, inner); out:
-    (results, inner). A unit is one of `parts` stretches of out's rows and `width` of its columns: it looks at all
-    elements, and writes its own.
+    (results, inner). A unit is one of `parts` stretches of out's rows: it looks at all elements, and adds up its own.
+    fixed: as of csr_dot.
     """
-    blocks = (inner + width - 1) // width
+    width = inner
+    if fixed:
+        width = fixed
     for unit in range(first, last):
-        low = unit // blocks * results // parts
-        high = (unit // blocks + 1) * results // parts
-        begin = unit % blocks * width
-        end = min_(begin + width, inner)
-        for row in range(low, high):
-            for i in range(row * inner + begin, row * inner + end):
-                out[i] = real(0)
+        low = unit * results // parts
+        high = (unit + 1) * results // parts
+        for i in range(low * width, high * width):
+            out[i] = real(0)
         for row in range(rows):
-            source = row * inner
+            source = row * width
             for j in range(starts[row], starts[row + 1]):
                 target = targets[j]
                 if low <= target < high:
                     value = values[j]
-                    base = target * inner
-                    for i in range(begin, end):
+                    base = target * width
+                    for i in range(width):
                         out[base + i] = out[base + i] + value * rhs[source + i]
 
 

@@ -36,11 +36,17 @@ class Call(Protocol):
     def run(self, routine: str, arrays: Sequence[np.ndarray], integers: Sequence[int], **constants: object) -> None:
         """Run a routine of kernel/compressed.py on arrays; those that it writes are C-contiguous."""
 
-    def empty(self, shape: Shape, dtype: str) -> np.ndarray:
+    def empty(self, shape: Shape, dtype: str | np.dtype) -> np.ndarray:
         """A new array; anything is in it."""
 
     def of(self, *arrays: np.ndarray) -> np.ndarray:
         """The operator's first output on dense arrays, as those of stored values are."""
+
+
+@functools.lru_cache(maxsize=64)
+def name_of(dtype: np.dtype) -> str:
+    """The dtype's name; NumPy takes as long to make it up as a small routine runs."""
+    return dtype.name
 
 
 UNITS, LEAST_WORK = 64, 1 << 14  # most units of a routine; elements below which a unit does not pay for its hand-over
@@ -65,6 +71,7 @@ class Form:
     is_told: bool = True
 
 
+@functools.lru_cache(maxsize=4096)
 def form_of(op: Operator, params: Params, stypes: tuple[str, ...]) -> Form:
     """What an operator makes of inputs of these storage types; where it says nothing, dense arrays of dense copies."""
     found = None

@@ -8,11 +8,12 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.storage.sparse import rows_at
 from mxc.compiler.ops.operator import Operator, Params
-from mxc.compiler.ops.sparse_form import Call, Form, block_of
+from mxc.compiler.ops.sparse_form import LEAST_WORK, Call, Form, block_of, name_of
 from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given, Rows, dense, stored
 
 Stypes = tuple[str, ...]
-WIDE = 64  # columns of a transposed product from which on threads share the columns, and not the rows
+FIXED = 256  # widest dense matrix whose width is a part of the code; the gain for wider ones is nothing
+SHARED = 8  # columns of a transposed product for each thread: it looks at all elements, and adds up its own
 # A bit for each row tells which rows a product has, unless there are so many rows for each element that sorting these
 # takes less time.
 SPARSE_ROWS = 256
@@ -57,14 +58,15 @@ def _csr_dot(c: Call) -> list[Given]:
     assert isinstance(rhs, np.ndarray)
     values, matrix = _real(lhs.values), _real(rhs)
     rows, inner = c.shapes[0]
-    out, real = c.empty((rows, inner), values.dtype.name), values.dtype.name
+    out = c.empty((rows, inner), values.dtype)
     block = block_of(rows, inner * (1 + len(values) // max(rows, 1)))
-    arrays = [values, lhs.columns, lhs.starts, matrix, out]
-    if inner == 1:
-        c.run("csr_dot_vector", arrays, (rows, block), real=real)
-    else:
-        c.run("csr_dot", arrays, (rows, inner, block), real=real)
+    c.run("csr_dot", [values, lhs.columns, lhs.starts, matrix, out], (rows, inner, block), real=name_of(values.dtype),
+          fixed=_fixed(inner))
     return [out]
+
+
+def _fixed(inner: int) -> int:
+    return inner if inner <= FIXED else 0
 
 
 def _transposed(stype: str, c: Call) -> list[Given]:
@@ -74,28 +76,26 @@ def _transposed(stype: str, c: Call) -> list[Given]:
     results, inner = c.shapes[0]
     targets = lhs.columns
     if stype == ROW_SPARSE:
-        rows, targets = numbered(targets, results)
+        rows, targets = _numbered(c, targets, results)
         results = len(rows)
-    out, real = c.empty((results, inner), values.dtype.name), values.dtype.name
-    width, parts = inner, 1
-    if len(values) * inner >= 1 << 14:
-        width, parts = (-(-inner // (2 * c.threads)), 1) if inner >= WIDE else (inner, c.threads)
-    c.run("csr_transposed_dot", [values, targets, lhs.starts, matrix, out],
-          (lhs.shape[0], results, inner, parts, max(1, width)), real=real)
+    out = c.empty((results, inner), values.dtype)
+    parts = max(1, min(c.threads, inner // SHARED, len(values) * inner // LEAST_WORK))
+    c.run("csr_transposed_dot", [values, targets, lhs.starts, matrix, out], (lhs.shape[0], results, inner, parts),
+          real=name_of(values.dtype), fixed=_fixed(inner))
     return [Rows(out, rows, c.shapes[0]) if stype == ROW_SPARSE else out]
 
 
-def numbered(numbers: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+def _numbered(c: Call, numbers: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """The different ones of numbers below `limit`, ascending, and for each number its place among these."""
     if limit > SPARSE_ROWS * len(numbers):
         found, places = np.unique(numbers, return_inverse=True)
         return found, places.astype(INDEX, copy=False)
-    marks = np.zeros(limit, bool)
+    marks, places = c.empty((limit,), "bool"), c.empty((limit,), INDEX)
+    marks.fill(False)
     marks[numbers] = True
     found = np.flatnonzero(marks)
-    places = np.empty(limit, INDEX)
     places[found] = np.arange(len(found))
-    return found, places[numbers]
+    return found, places.take(numbers)
 
 
 def _dot_csr(stype: str, c: Call) -> list[Given]:
@@ -104,7 +104,7 @@ def _dot_csr(stype: str, c: Call) -> list[Given]:
     if lhs.ndim != 2:
         raise MXNetError(f"dot with a csr array takes a matrix, got the shape {lhs.shape}")
     values, matrix = _real(rhs.values), _real(lhs)
-    out, real = c.empty(c.shapes[0], values.dtype.name), values.dtype.name
+    out, real = c.empty(c.shapes[0], values.dtype), name_of(values.dtype)
     c.run("dot_csr", [matrix, values, rhs.columns, rhs.starts, out], (len(lhs), *rhs.shape),
           transposed=bool(c.params.transpose_b), real=real)
     return [stored(out, stype)]

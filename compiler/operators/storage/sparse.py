@@ -7,7 +7,7 @@ import numpy as np
 
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.operator import Operator, Params
-from mxc.compiler.ops.sparse_form import Call, Form, block_of
+from mxc.compiler.ops.sparse_form import Call, Form, block_of, name_of
 from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given, Rows, stored
 
 Stypes = tuple[str, ...]
@@ -51,9 +51,9 @@ def rows_at(c: Call, parts: Rows, rows: np.ndarray) -> np.ndarray:
     else:
         places[:] = -1
     inner = prod(parts.shape[1:])
-    out = c.empty((len(rows), *parts.shape[1:]), parts.values.dtype.name)
+    out = c.empty((len(rows), *parts.shape[1:]), parts.values.dtype)
     c.run("pick_rows", [parts.values, places, out], (len(rows), inner, block_of(len(rows), inner)),
-          zero=parts.values.dtype.name)
+          zero=name_of(parts.values.dtype))
     return out
 
 
