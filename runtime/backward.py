@@ -17,7 +17,7 @@ from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
 from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.passes.gradient import differentiate
-from mxc.compiler.passes.infer_storage import infer_storage, kept_in_parts
+from mxc.compiler.passes.infer_storage import dense_instead, infer_storage, kept_in_parts
 from mxc.compiler.system.forks import Lock
 from mxc.runtime import custom, engine, invoke, node_calls, specializations, tape
 from mxc.runtime.array import Array
@@ -276,6 +276,7 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
         graph.facts.dtype.append([a.dtype for a in node.outputs])
     inferring = frozenset(node for node in graph.nodes if isinstance(node, RecordedOperator) and not node.is_train)
     joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring, again)
+    apart = _in_parts(nodes, joint, leaves)
     places: dict[Node, int] = {node: position for position, node in enumerate(nodes)}
     own, named = len(graph.outputs), {node.name: places[node] for node in graph.variables}
     made: list[tuple[Node, list[ValuePlace]]] = []
@@ -294,7 +295,6 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)
               if changes or sink.kind == "grad"]
-    apart = _in_parts(nodes, joint)
     program = _Program(made, sought, len(nodes) + own, frozenset(places[node] for node in apart))
     if not again:
         if len(specials) == len(made) and not apart and not any(
@@ -305,11 +305,20 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
     return program
 
 
-def _in_parts(nodes: list[Recorded], joint: Graph) -> set[Node]:
-    """Those of the new nodes that read or make arrays that are kept in parts."""
+def _in_parts(nodes: list[Recorded], joint: Graph, leaves: Sequence[Leaf]) -> set[Node]:
+    """Those of the new nodes that read or make arrays that are kept in parts. None makes one that no gradient needs
+    which is to be kept so."""
     known = {node: [array.stype for array in node.outputs] for node in nodes}
     found = infer_storage(joint, {}, known)
-    return kept_in_parts(joint, found).difference(nodes)
+    if not kept_in_parts(joint, found):
+        return set()
+    kept = {leaf.name for leaf in leaves if leaf.grad is not None and leaf.grad.stype != DEFAULT}
+    sought = [entry for sink, entry in zip(joint.sinks, joint.outputs, strict=True)
+              if sink.kind == "grad" and sink.name in kept]
+    for node, params in dense_instead(joint, found, sought).items():
+        if node not in known:
+            node.params = params
+    return kept_in_parts(joint, infer_storage(joint, {}, known)).difference(nodes)
 
 
 def _name_states(nodes: list[Recorded]) -> None:
@@ -390,6 +399,8 @@ def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array], is_tr
             continue
         node, inputs = program.made[position - program.first]
         given = [values[place] for place in inputs]
+        if isinstance(node.op, (CachedBackward, custom.CustomBackward)):
+            given = [node_calls.densified(array) for array in given]
         if isinstance(node.op, CachedBackward):
             step, count = nodes[inputs[-1][0]], node.num_outputs
             assert isinstance(step, RecordedOperator)

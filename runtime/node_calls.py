@@ -21,3 +21,12 @@ def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> 
     shapes, dtypes = tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs])
     special = specializations.special_of(node, shapes, dtypes, train)
     return specializations.run(special, inputs, None, None, hidden=True)
+
+
+def densified(array: Array) -> Array:
+    """The array, or a dense copy of one that is kept in parts, recorded where the thread records."""
+    if array.stype == DEFAULT:
+        return array
+    made = Array.empty(array.shape, array.dtype, array.context)
+    made.copy_from(array)
+    return tape.record_view("cast_storage", {"stype": DEFAULT}, array, made)

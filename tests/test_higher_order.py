@@ -17,7 +17,7 @@ STEP = 1e-5
 POINTS = {"arccosh": [1.3, 2.2]}
 # Parameters of operators that need some.
 PARAMS = {"_mod_scalar": {"scalar": 0.9}, "_rmod_scalar": {"scalar": 0.2}, "Cast": {"dtype": "float64"},
-          "amp_cast": {"dtype": "float64"}, "clip": {"a_min": 0.1, "a_max": 2.0}}
+          "amp_cast": {"dtype": "float64"}, "cast_storage": {"stype": "default"}, "clip": {"a_min": 0.1, "a_max": 2.0}}
 # Operators whose gradient is not the derivative: none flows, or another on purpose.
 OTHERS = {"BlockGrad", "MakeLoss", "make_loss", "_contrib_gradientmultiplier", "_contrib_round_ste",
           "_contrib_sign_ste"}

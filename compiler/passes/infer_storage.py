@@ -1,10 +1,11 @@
 """Storage types over a graph: how each output is kept, from how the variables are (compiler/ops/storage.py)."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.sparse_form import form_of
 from mxc.compiler.ops.storage import DEFAULT
 
@@ -35,6 +36,23 @@ def kept_in_parts(graph: Graph, found: Sequence[tuple[str, ...]]) -> set[Node]:
     return {node for node in graph.nodes if node.op is not None and (
         {*found[graph.ids[node]]} != dense
         or any(found[graph.ids[entry.node]][entry.index] != DEFAULT for entry in node.inputs))}
+
+
+def dense_instead(graph: Graph, found: Sequence[tuple[str, ...]], wanted: Iterable[Entry]) -> dict[Node, Params]:
+    """Other parameters for the operators whose parameters say how their output is kept: dense, where nobody needs it in
+    parts. found: what `infer_storage` gives. wanted: what is to be kept in parts if it can be."""
+    def is_kept(entry: Entry) -> bool:
+        return found[graph.ids[entry.node]][entry.index] != DEFAULT
+
+    needed: set[Node] = set()
+    stack = [entry.node for entry in wanted if is_kept(entry)]
+    while stack:
+        node = stack.pop()
+        if node not in needed:
+            needed.add(node)
+            stack += [entry.node for entry in node.inputs if is_kept(entry)]
+    return {node: Params({**node.params, name: DEFAULT}) for node in graph.nodes
+            for name in ("stype", "forward_stype") if name in node.params and node not in needed}
 
 
 def is_dense(graph: Graph) -> bool:

@@ -54,7 +54,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     """
     if not arrays:
         raise AssertedError("clip_global_norm takes arrays, got none")
-    squares = ndarray.add_n(*[ndarray.sum(ndarray.square(array)).astype("float32").as_in_context(arrays[0].context)
+    squares = ndarray.add_n(*[_sum_of_squares(array).astype("float32").as_in_context(arrays[0].context)
                               for array in arrays])
     total = ndarray.sqrt(squares)
     if check_isfinite:
@@ -64,8 +64,15 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
                           stacklevel=2)
     factor = ndarray.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
-        array *= factor.as_in_context(array.context).astype(array.dtype)
+        if array.stype == "default":
+            array *= factor.as_in_context(array.context).astype(array.dtype)
+        else:
+            array *= float(factor.asscalar())  # by a number, what is kept in parts stays so
     return found if check_isfinite else total
+
+
+def _sum_of_squares(array: NDArray) -> NDArray:
+    return ndarray.sum(ndarray.square(array)) if array.stype == "default" else ndarray.square(ndarray.norm(array))
 
 
 def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:

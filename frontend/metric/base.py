@@ -212,10 +212,10 @@ def pairs(labels: Any, preds: Any) -> Iterator[tuple[NDArray, NDArray]]:
 
 
 def checked(array: Any) -> NDArray:
-    """The array. Raises ArgumentTypeError for anything else."""
+    """The array, dense. Raises ArgumentTypeError for anything else."""
     if not isinstance(array, NDArray):
         raise ArgumentTypeError(f"metrics take NDArrays, got {type(array).__name__}")
-    return array
+    return array if array.stype == "default" else array.tostype("default")
 
 
 register = registry.get_register_func(EvalMetric, "metric")

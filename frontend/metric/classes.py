@@ -324,9 +324,9 @@ class Perplexity(EvalMetric):
         """Take a batch in: lists of labels and of probabilities, or arrays whose rows are these. Raises ArgumentError
         when labels and probabilities do not match."""
         check_label_shapes(labels, preds)
-        batch = list(zip(labels, preds, strict=True))
+        batch = [(checked(label), checked(pred)) for label, pred in zip(labels, preds, strict=True)]
         for label, pred in batch:
-            if checked(label).size * checked(pred).shape[-1] != pred.size:
+            if label.size * pred.shape[-1] != pred.size:
                 raise ArgumentError(f"metric {self.name}: {label.size} labels, of shape {label.shape}, do not match "
                                     f"probabilities of shape {pred.shape}")
         for label, pred in batch:
