@@ -13,6 +13,7 @@ import numpy as np
 
 import mxc
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
@@ -199,7 +200,7 @@ class Predictor:
             array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
         except ValueError as error:  # lists of different lengths
             raise ArgumentTypeError(f"input {name!r} is no array: {error}") from None
-        if array.dtype.kind not in "biuf":
+        if array.dtype.kind not in "biuf" and array.dtype != BFLOAT16:
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.extent import check_extent
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Entry
     from mxc.runtime.updates import Ready
 
-DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "bfloat16")
 SMALL_BYTES = 1024  # arrays of at most so many bytes lie in NumPy's own memory: that is quicker, and is not counted
 LARGE = 1 << 18  # elements from which on an operation is worth the hand-over to another thread
 
@@ -37,7 +38,7 @@ class _Semantics(threading.local):
 
 
 semantics = _Semantics()
-_ELEMENTS = {name: np.dtype(name) for name in DTYPES}
+_ELEMENTS = {name: dtypes.numpy_dtype(name) for name in DTYPES}
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,7 +48,7 @@ def dtype_name(dtype: object) -> str:
     Raises ArgumentTypeError for one not supported.
     """
     try:
-        name = np.dtype(dtype).name  # type: ignore[call-overload]
+        name = dtypes.dtype_name(dtype)
     except (TypeError, ValueError, SyntaxError):  # NumPy evaluates texts as "(2,3)f4"
         name = str(dtype)[:40]
     if name not in DTYPES:
@@ -100,8 +101,7 @@ class Array:
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:
         """A new array holding a copy of `values`, cast to `dtype` (default: as they are)."""
         array = cls.empty(values.shape, values.dtype if dtype is None else dtype, context)
-        with np.errstate(all="ignore"):
-            np.copyto(array.memory, values, casting="unsafe")
+        dtypes.write(array.memory, values)
         return array
 
     @classmethod
@@ -205,13 +205,12 @@ class Array:
             return engine.place(partial(self.fill, values), (values.variable,), (variable,), "copy", self.size < LARGE)
         is_free = engine.is_free(variable)
         if not is_free:  # the caller may change them before it is their turn
-            values = values.astype(self.dtype)
+            values = np.array(dtypes.converted(values, self.memory.dtype))
         return engine.place(partial(self._write, values, key), (), (variable,), "assign",
                             is_free or values.size < LARGE, is_queued=not is_free)
 
     def _write(self, values: np.ndarray, key: Any) -> None:
-        with np.errstate(all="ignore"):
-            self.memory[key] = values.astype(self.dtype, copy=False)
+        self.memory[key] = dtypes.converted(values, self.memory.dtype)
 
     def copied(self, dtype: str = "", context: Context | None = None) -> Array:
         """A new array of the same elements, cast to `dtype`, on a device (default: as this one)."""
@@ -223,6 +222,5 @@ class Array:
         """What `copy_from` does, in the middle of work that reads the one and writes the other."""
         if self.dtype == other.dtype:
             np.copyto(self.memory, other.memory)
-            return
-        with np.errstate(all="ignore"):
-            np.copyto(self.memory, other.memory, casting="unsafe")
+        else:
+            dtypes.write(self.memory, other.memory)

@@ -20,6 +20,7 @@ import numpy as np
 
 from mxc.compiler import plan, targets
 from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
@@ -131,9 +132,9 @@ class Artifact:
 
     def _array(self, section: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
         extents, name = tuple(map(int, shape)), dtype_name(dtype)
-        if min(extents, default=0) < 0 or not 0 <= offset <= len(section) - prod(extents) * np.dtype(name).itemsize:
+        if min(extents, default=0) < 0 or not 0 <= offset <= len(section) - prod(extents) * numpy_dtype(name).itemsize:
             raise ValueError(f"a parameter of shape {extents} is at {offset} of {len(section)} bytes")
-        return Array(np.ndarray(extents, name, section, offset), self.context, Variable())
+        return Array(np.ndarray(extents, numpy_dtype(name), section, offset), self.context, Variable())
 
     def _stored(self, entry: dict[str, Any]) -> StoredPlan:
         if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):

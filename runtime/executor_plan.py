@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.dtypes import numpy_dtype, write
 from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
 from mxc.runtime import costs, faults, runner
@@ -254,15 +255,16 @@ class BoundPlan:
         finally:
             self.memory.is_running = False
         for target, value in zip(outputs, results, strict=True):
-            np.copyto(target, value, casting="unsafe")
+            write(target, value)
 
     def _memory_of(self, position: int) -> np.ndarray:
         array, buffer = self.arrays[position], self.plan.buffers[position]
         if array is not None:
             return array.memory
-        interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
+        dtype = numpy_dtype(buffer.dtype)
+        interface = {"shape": (buffer.nbytes // dtype.itemsize,), "typestr": f"|V{dtype.itemsize}", "version": 3,
                      "data": (self._address(position), False)}
-        return np.asarray(type("Memory", (), {"__array_interface__": interface})())
+        return np.asarray(type("Memory", (), {"__array_interface__": interface})()).view(dtype).reshape(buffer.shape)
 
 
 def _trace(step: Step, layers: Sequence[str], moved: int, seconds: float) -> str:

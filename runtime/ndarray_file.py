@@ -11,7 +11,7 @@ u64 length and bytes. An array begins with a word that tells its version:
       there)
 
 then i32 device type, i32 device number, i32 element type; sparse: type and shape of each index array; the elements; the
-elements of the index arrays. Sparse arrays are read as dense ones, bfloat16 as float32.
+elements of the index arrays. Sparse arrays are read as dense ones.
 """
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype
 from mxc.compiler.system import input_files
 from mxc.runtime.array import semantics
 from mxc.runtime.whole_file import replacing
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
-TYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
-BFLOAT16 = 12
+TYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
+         12: "bfloat16"}
 _FLAGS = {name: flag for flag, name in TYPES.items()}
-_ITEM_BYTES = {flag: np.dtype(name).itemsize for flag, name in TYPES.items()} | {BFLOAT16: 2}
 _DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 MAX_DIMENSIONS = 32
 _MOST_ELEMENTS = 1 << 60
@@ -96,20 +96,19 @@ def _read_shape(reader: _Reader, field: str = "the shape", dims: int | None = No
 def _read_type(reader: _Reader, field: str) -> int:
     at = reader.offset
     flag = reader.number("i", field)
-    if flag not in _ITEM_BYTES:
+    if flag not in TYPES:
         known = ", ".join(f"{k} {v}" for k, v in TYPES.items())
-        raise reader.fail(f"{field} is {flag}; expected one of {known}, {BFLOAT16} bfloat16", at)
+        raise reader.fail(f"{field} is {flag}; expected one of {known}", at)
     return flag
 
 
 def _read_elements(reader: _Reader, flag: int, shape: tuple[int, ...], field: str) -> np.ndarray:
-    """The elements, as an array on the file's bytes (bfloat16: converted)."""
-    raw = reader.take(math.prod(shape) * _ITEM_BYTES[flag], f"{field} (shape {shape})")
-    if flag == BFLOAT16:
-        return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    """The elements, as an array on the file's bytes."""
+    dtype = numpy_dtype(TYPES[flag])
+    raw = reader.take(math.prod(shape) * dtype.itemsize, f"{field} (shape {shape})")
     if TYPES[flag] == "bool":  # any byte but 0 is True
         return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
-    return np.frombuffer(raw, np.dtype(TYPES[flag]).newbyteorder("<")).reshape(shape)
+    return np.frombuffer(raw, dtype.newbyteorder("<")).reshape(shape)
 
 
 def _to_dense(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.ndarray,
@@ -229,7 +228,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[st
 def described(path: str | os.PathLike[str]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and dtype of each named array of a file, by name. Reads what tells these; errors as `read`."""
     arrays, names = parse(input_files.mapped(path), str(path))
-    return {name: (array.shape, array.dtype.name) for name, array in zip(names, arrays, strict=False)
+    return {name: (array.shape, dtype_name(array.dtype)) for name, array in zip(names, arrays, strict=False)
             if array is not None}
 
 
@@ -245,11 +244,12 @@ def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> np.ndarray:
 
 def format_array(array: np.ndarray) -> bytes:
     """One array as V2; V3 under NumPy's shape semantics, and where V2 would mean an empty slot."""
-    if array.dtype.name not in _FLAGS:
+    dtype = dtype_name(array.dtype)
+    if dtype not in _FLAGS:
         raise MXNetError(f"arrays of dtype {array.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
     magic = V3 if semantics.np_shape or not array.ndim else V2
     head = struct.pack(f"<Iii{array.ndim}q", magic, 0, array.ndim, *array.shape)
-    tail = struct.pack("<iii", 1, 0, _FLAGS[array.dtype.name])
+    tail = struct.pack("<iii", 1, 0, _FLAGS[dtype])
     return head + tail + np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
 
 

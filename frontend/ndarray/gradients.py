@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.ndarray.index_keys import INTEGERS, array_of, parse
 from mxc.runtime import tape
 from mxc.runtime.array import Array
@@ -32,7 +33,8 @@ class Differentiable:
         if grad_req not in tape.REQUESTS:
             raise KeyError(grad_req)
         array = self._array
-        tape.mark(array, Array.of(np.zeros(array.shape, array.dtype), context=array.context.computing), grad_req)
+        zeros = np.zeros(array.shape, numpy_dtype(array.dtype))
+        tape.mark(array, Array.of(zeros, context=array.context.computing), grad_req)
 
     @property
     def grad(self) -> Any:

@@ -12,6 +12,7 @@ from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import code_text
+from mxc.compiler.kernel.value_text import walk
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, source_of, toolchain_versions
 from mxc.compiler.targets.cuda.loops import THREADS
 from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
@@ -60,7 +61,10 @@ class CudaTarget:
         return 1
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template or routine of a kernel that is neither a loop kernel nor a program's function; "" for these."""
+        """The template or routine of a kernel that is neither a loop kernel nor a program's function; "" for these, but
+        for what computes with bfloat16."""
+        if isinstance(kernel, LoopKernel) and any(v.dtype == "bfloat16" for v in walk(kernel.roots())):
+            return f"{kernel.name} of bfloat16"
         if isinstance(kernel, LoopKernel | FunctionKernel):
             return ""
         return kernel.template if isinstance(kernel, CallKernel) else (
@@ -80,9 +84,10 @@ class CudaTarget:
         compiled. Raises MXNetError when one does not compile."""
         library = CudaLibrary()
         for key, kernel in kernels.items():
-            if not isinstance(kernel, LoopKernel | FunctionKernel):
+            if self.lacks(kernel):
                 library.missing[key] = self.lacks(kernel)
                 continue
+            assert isinstance(kernel, LoopKernel | FunctionKernel)
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:
                 library.codes[key] = CudaCode.from_bytes(stored)
