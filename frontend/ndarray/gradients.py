@@ -8,7 +8,6 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
-from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.ndarray.index_keys import INTEGERS, array_of, parse
 from mxc.runtime import tape
 from mxc.runtime.array import Array

@@ -63,7 +63,8 @@ class CudaTarget:
         return 1
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template or routine that there is no code for, or that it computes with bfloat16; "" where there is code."""
+        """The template or routine that there is no code for, or bfloat16 in what it computes; "" where there is
+        code."""
         if isinstance(kernel, LoopKernel) and any(v.dtype == "bfloat16" for v in walk(kernel.roots())):
             return f"{kernel.name} of bfloat16"
         return lacks(kernel)
@@ -88,7 +89,6 @@ class CudaTarget:
             if lacking := self.lacks(kernel):
                 library.missing[key] = lacking
                 continue
-            assert isinstance(kernel, LoopKernel | FunctionKernel)
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:
                 library.codes[key] = CudaCode.from_bytes(stored)
