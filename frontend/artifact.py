@@ -16,6 +16,7 @@ import numpy as np
 import mxc
 from mxc.batching import found_batches
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError, MXNetError, nearest
+from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
@@ -281,7 +282,7 @@ class Predictor:
             array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
         except ValueError as error:  # lists of different lengths
             raise ArgumentTypeError(f"input {name!r} is no array: {error}") from None
-        if array.dtype.kind not in "biuf":
+        if array.dtype.kind not in "biuf" and array.dtype != BFLOAT16:
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
 

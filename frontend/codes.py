@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.compiler.passes.stated import DTYPE_CODES
 
-_DTYPE_MX_TO_NP = {-1: None, **{code: np.dtype(name).type for code, name in DTYPE_CODES.items()}}
+_DTYPE_MX_TO_NP = {-1: None, **{code: BFLOAT16 if name == "bfloat16" else np.dtype(name).type
+                              for code, name in DTYPE_CODES.items()}}
 _DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}

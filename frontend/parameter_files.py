@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc import ndarray as nd
 from mxc.compiler.error import ModelFileError, MXNetError, TargetError
+from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.ndarray import NDArray
 from mxc.runtime import ndarray_file, npz_file, remote_files
 from mxc.runtime.whole_file import replacing
@@ -82,8 +83,8 @@ def _safetensors(path: str) -> Any:
 
 
 def _as_array(path: str, name: str, array: np.ndarray) -> NDArray:
-    if array.dtype.name == "bfloat16":  # as in .params, where mxc reads it so
-        array = array.astype(np.float32)
+    if array.dtype.name == "bfloat16":  # that of another package
+        array = array.view(BFLOAT16)
     try:
         return nd.array(array, dtype=array.dtype)
     except (MXNetError, TypeError) as error:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.extent import check_extent
 from mxc.compiler.ops.storage import DEFAULT, Given
 from mxc.runtime import engine
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Entry
     from mxc.runtime.updates import Ready
 
-DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "bfloat16")
 SMALL_BYTES = 1024  # arrays of at most so many bytes lie in NumPy's own memory: that is quicker, and is not counted
 LARGE = 1 << 18  # elements from which on an operation is worth the hand-over to another thread
 
@@ -38,7 +39,7 @@ class _Semantics(threading.local):
 
 
 semantics = _Semantics()
-_ELEMENTS = {name: np.dtype(name) for name in DTYPES}
+_ELEMENTS = {name: dtypes.numpy_dtype(name) for name in DTYPES}
 
 
 @functools.lru_cache(maxsize=256)
@@ -48,7 +49,7 @@ def dtype_name(dtype: object) -> str:
     Raises ArgumentTypeError for one not supported.
     """
     try:
-        name = np.dtype(dtype).name  # type: ignore[call-overload]
+        name = dtypes.dtype_name(dtype)
     except (TypeError, ValueError, SyntaxError):  # NumPy evaluates texts as "(2,3)f4"
         name = str(dtype)[:40]
     if name not in DTYPES:
@@ -110,8 +111,7 @@ class Array:
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:
         """A new array holding a copy of `values`, cast to `dtype` (default: as they are)."""
         array = cls.empty(values.shape, values.dtype if dtype is None else dtype, context)
-        with np.errstate(all="ignore"):
-            np.copyto(array.memory, values, casting="unsafe")
+        dtypes.write(array.memory, values)
         return array
 
     @classmethod
@@ -235,13 +235,12 @@ class Array:
             return engine.place(partial(self.fill, values), (values.variable,), (variable,), "copy", self.size < LARGE)
         is_free = engine.is_free(variable)
         if not is_free:  # the caller may change them before it is their turn
-            values = values.astype(self.dtype)
+            values = np.array(dtypes.converted(values, self.memory.dtype))
         return engine.place(partial(self._write, values, key), (), (variable,), "assign",
                             is_free or values.size < LARGE, is_queued=not is_free)
 
     def _write(self, values: np.ndarray, key: Any) -> None:
-        with np.errstate(all="ignore"):
-            self.memory[key] = values.astype(self.dtype, copy=False)
+        self.memory[key] = dtypes.converted(values, self.memory.dtype)
 
     def copied(self, dtype: str = "", context: Context | None = None) -> Array:
         """A new array of the same elements, cast to `dtype`, on a device (default: as this one)."""
@@ -253,7 +252,7 @@ class Array:
         """Have these elements, in the middle of work that writes the array."""
         if isinstance(values, np.ndarray):
             if values.__array_interface__["data"] != self.memory.__array_interface__["data"]:  # else it was made there
-                np.copyto(self.memory, values.reshape(self.memory.shape), casting="unsafe")
+                dtypes.write(self.memory, values.reshape(self.memory.shape))
         else:
             self.memory[...] = 0
             values.write(self.memory)
@@ -263,8 +262,7 @@ class Array:
         values = other.given()
         if self.dtype == other.dtype and isinstance(values, np.ndarray):
             np.copyto(self.memory, values)
-            return
-        with np.errstate(all="ignore"):
+        else:
             self.have(values)
 
     def read(self) -> np.ndarray:

@@ -20,12 +20,13 @@ from mxc.compiler.functions.source import FunctionSource, read
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops import table
+from mxc.compiler.ops.dtypes import NARROW, converted, dtype_name, numpy_dtype
 from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.ops.params import ParamType
 
 Shape = tuple[int, ...]
 GRADIENT = "grad_"
-DTYPES = frozenset(["float16", "float32", "float64", "bool", "int8", "uint8", "int32", "int64"])
+DTYPES = frozenset([*NARROW, "float32", "float64", "bool", "int8", "uint8", "int32", "int64"])
 ShapeRule = Callable[[Sequence[Shape], Params], list[Shape]]
 DtypeRule = Callable[[Sequence[str]], list[str]]
 
@@ -103,24 +104,24 @@ class ArrayOperator(Operator):
 
     def _widened(self, builder: GraphBuilder, node: Node, inputs: Sequence[Entry],
                  options: object) -> Sequence[Entry] | None:
-        """float16 as float32 inside."""
+        """float16 and bfloat16 as float32 inside."""
         dtypes = [builder.dtype(e) for e in inputs]
         found = self.dtypes(dtypes)
-        if "float16" not in (*dtypes, *found):
+        if not {*NARROW} & {*dtypes, *found}:
             return None
-        given = [builder.make("Cast", e, name=f"{node.name}_wide{i}", dtype="float32") if d == "float16" else e
+        given = [builder.make("Cast", e, name=f"{node.name}_wide{i}", dtype="float32") if d in NARROW else e
                  for i, (e, d) in enumerate(zip(inputs, dtypes, strict=True))]
         count = len(self.inputs)
         inner = ArrayOperator(self.name, self.function, self.arrays[:count], self.arrays[count:], self.params,
                               self.shapes, lambda _: found, wide=True)
         outputs = builder.add(Node(inner, node.name, None, node.params, given))
-        return [builder.make("Cast", e, name=f"{node.name}_narrow{i}", dtype=d) if d == "float16" else e
+        return [builder.make("Cast", e, name=f"{node.name}_narrow{i}", dtype=d) if d in NARROW else e
                 for i, (e, d) in enumerate(zip(outputs, found, strict=True))]
 
     def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
                   rng: object = None) -> list[np.ndarray]:
         """All outputs, as Python runs the function on NumPy arrays."""
-        given = [np.array(a, _computing(a.dtype.name), copy=None) for a in inputs]
+        given = [converted(a, np.dtype(_computing(dtype_name(a.dtype)))) for a in inputs]
         for i, array in enumerate(given):
             given[i] = array.view()
             given[i].flags.writeable = False
@@ -128,12 +129,12 @@ class ArrayOperator(Operator):
                 zip(self.shapes([a.shape for a in inputs], params), out_dtypes, strict=True)]
         arrays = dict(zip(self.arrays, (*given, *made), strict=True))
         self.function.run([arrays[name] for name in self.function.arrays], self._numbers(params))
-        return [a.astype(d, copy=False) for a, d in zip(made, out_dtypes, strict=True)]
+        return [converted(a, numpy_dtype(d)) for a, d in zip(made, out_dtypes, strict=True)]
 
 
 def _computing(dtype: str) -> str:
     """The dtype in which a function has an array."""
-    return "float32" if dtype == "float16" else dtype
+    return "float32" if dtype in NARROW else dtype
 
 
 def _gradient(g: Gradient) -> list[Entry | None]:
@@ -146,7 +147,7 @@ def _gradient(g: Gradient) -> list[Entry | None]:
     made = g.builder.add(Node(op.backward, f"{g.node.name}_backward", op.backward.attrs_of(params), params, taken))
     backs: list[Entry | None] = [None] * len(g.inputs)
     for target, entry in zip(op.targets, made, strict=True):
-        if g.dtype(g.inputs[target]).startswith("float"):
+        if "float" in g.dtype(g.inputs[target]):
             backs[target] = entry
     return backs
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from mxc.compiler import plan, targets
 from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
@@ -142,9 +143,9 @@ class Artifact:
                              "together")
 
     def _array(self, section: memoryview, dtype: str, shape: Shape, offset: int) -> Array:
-        if min(shape, default=0) < 0 or not 0 <= offset <= len(section) - prod(shape) * np.dtype(dtype).itemsize:
+        if min(shape, default=0) < 0 or not 0 <= offset <= len(section) - prod(shape) * numpy_dtype(dtype).itemsize:
             raise ValueError(f"a parameter of shape {shape} is at {offset} of {len(section)} bytes")
-        return Array(np.ndarray(shape, dtype, section, offset), self.context, Variable())
+        return Array(np.ndarray(shape, numpy_dtype(dtype), section, offset), self.context, Variable())
 
     def _stored(self, entry: dict[str, Any]) -> StoredPlan:
         if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):

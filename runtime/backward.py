@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 
-import numpy as np
-
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
+from mxc.compiler.ops.dtypes import ones
 from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.passes.gradient import differentiate
 from mxc.compiler.passes.infer_storage import dense_instead, infer_storage, kept_in_parts
@@ -345,7 +344,7 @@ def _flowing(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list
 
 def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
     """What flows into each output: ones where nothing is given."""
-    return [Array.of(np.ones(head.shape, head.dtype), context=head.context) if value is None else value
+    return [Array.of(ones(head.shape, head.dtype), context=head.context) if value is None else value
             for head, value in zip(heads, _flowing(heads, head_grads), strict=True)]
 
 

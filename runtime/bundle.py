@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mxc.compiler.ops import dtypes
 from mxc.runtime import engine
 from mxc.runtime.array import Array
 from mxc.runtime.eager import Specialization, quiet
@@ -45,7 +46,7 @@ class Bundle:
             else:
                 array, head = flowing[position - len(nodes)], heads[position - len(nodes)]
                 if array is None:
-                    ones.append((value, np.ones(head.shape, head.dtype)))
+                    ones.append((value, dtypes.ones(head.shape, head.dtype)))
                 else:
                     known.append((value, array))
 
@@ -73,7 +74,7 @@ class Bundle:
             found = [v.copy() if i in self._foreign or v.base is not None else v
                      for i, v in zip(self.results, found, strict=True)]
         for value, (target, is_added) in zip(found, targets, strict=True):
-            np.copyto(target.memory, target.memory + value if is_added else value, casting="unsafe")
+            (dtypes.add if is_added else dtypes.write)(target.memory, value)
 
 
 def bundle_of(specials: Sequence[Specialization], inputs: Sequence[Sequence[ValuePlace]], known: int, heads: int,

@@ -15,6 +15,7 @@ from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.graph.gradient_rule import Gradient, loss
 from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.ops import table
+from mxc.compiler.ops.dtypes import scalar_type
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.passes.stated import DTYPE_CODES
@@ -94,7 +95,7 @@ class CustomOperator(Operator):
         if some is None and count:
             return ins, outs
         try:
-            found = self.prop.infer_type([np.dtype(d or some).type for d in ins[:count]])
+            found = self.prop.infer_type([scalar_type(d or some or "float32") for d in ins[:count]])
         except Exception as error:
             raise self._failed("infer_type", error) from error
         lists = [[dtype_name(d) for d in each] for each in self._three(found, "infer_type")]
@@ -123,10 +124,10 @@ class CustomOperator(Operator):
     def computing(self, inputs: Sequence[np.ndarray]) -> Any:
         """The object that computes for inputs of these shapes and dtypes, made on the current device: the same one for
         forward and backward."""
-        facts = [(a.shape, a.dtype.name) for a in inputs]
+        facts = [(a.shape, dtype_name(a.dtype)) for a in inputs]
         if self.computes[0] != facts:
             made = self.prop.create_operator(current_context(), [list(a.shape) for a in inputs],
-                                              [_CODES[a.dtype.name] for a in inputs])
+                                              [_CODES[dtype] for _, dtype in facts])
             if made is None:
                 raise MXNetError(f"create_operator of custom operator {self.op_type} gives None instead of a CustomOp")
             self.computes = facts, made
@@ -137,7 +138,7 @@ class CustomOperator(Operator):
         """All outputs; the object may change the auxiliary states."""
         count = len(self.inputs)
         shapes = self._shapes(params, [a.shape for a in inputs], [None] * len(self.outputs))[1]
-        outs = [Array.of(np.zeros(s, d)) for s, d in zip(shapes, out_dtypes, strict=True)]
+        outs = [Array.empty(s, d, zeroed=True) for s, d in zip(shapes, out_dtypes, strict=True)]
         ins, aux = self._arrays(inputs[:count]), self._arrays(inputs[count:])
         with tape.mode(False, is_train):
             self.computing(inputs[:count]).forward(is_train, ["write"] * len(outs), self._wrapped(ins),

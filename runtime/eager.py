@@ -20,6 +20,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import expr, functions
+from mxc.compiler.ops.dtypes import numpy_dtype, write
 from mxc.compiler.ops.operator import Kind, Operator, Params
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes import reduced_axes
@@ -114,7 +115,7 @@ class Specialization:
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
-            self.short, self._dtype = self._by_reference, np.dtype(dtypes[0])
+            self.short, self._dtype = self._by_reference, numpy_dtype(dtypes[0])
         # A busy machine's waits are no work, but CPU time costs a call of the system (up to 20 us, as long as a small
         # reference takes), so it is asked for only where a call took long.
         self._clock: Callable[[], float] = time.perf_counter
@@ -239,7 +240,10 @@ def _apart(values: Sequence[np.ndarray], results: Sequence[Array]) -> list[np.nd
 
 
 def _write(target: np.ndarray, value: np.ndarray) -> None:
-    np.copyto(target, value, casting="unsafe")
+    if target.dtype == value.dtype:
+        np.copyto(target, value)
+    else:
+        write(target, value)
 
 
 class Text:

@@ -44,9 +44,9 @@ class ElementwiseOperator(Operator):
     def _dtypes(self, params: Params, ins: list[str | None], outs: list[str | None]) -> tuple[list, list]:
         found = same_dtype(params, ins, outs)
         dtype = found[1][0]
-        if dtype is not None and not dtype.startswith("float"):
+        if dtype is not None and "float" not in dtype:
             raise MXNetError(f"operator {self.name} computes with floats, and its inputs are {dtype}; expected "
-                             "float16, float32 or float64 (cast them)")
+                             "float16, bfloat16, float32 or float64 (cast them)")
         return found
 
 

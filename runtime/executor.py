@@ -30,6 +30,7 @@ from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.loop import nodes_inside
 from mxc.compiler.graph.placement import place_nodes
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
@@ -435,7 +436,7 @@ class GraphExecutor:
                 target = self.aux.get(sink.name) if sink.kind == "aux" else self.grads.get(sink.name)
                 if sink.kind != "output":
                     assert target is not None
-                    np.copyto(target.data, target.data + values[entry] if sink.mode == "add" else values[entry])
+                    (dtypes.add if sink.mode == "add" else dtypes.write)(target.data, values[entry])
 
         self.memory.holder = None
         return engine.place(work, reads, [*self._gradients, *aux, self.memory.variable], "backward", False,

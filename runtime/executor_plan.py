@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.dtypes import numpy_dtype, write
 from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
 from mxc.runtime import costs, faults, outside, runner
@@ -313,7 +314,7 @@ class BoundPlan:
         finally:
             self.memory.is_running = False
         for target, value in zip(outputs, results, strict=True):
-            np.copyto(target, value, casting="unsafe")
+            write(target, value)
         first = len(node.inputs)
         for position, values_there in zip(step.buffers[first:], memory[first:], strict=True):
             if self._device is not None and self.arrays[position] is None:
@@ -323,13 +324,14 @@ class BoundPlan:
         array, buffer = self.arrays[position], self.plan.buffers[position]
         if array is not None:
             return array.memory
+        dtype = numpy_dtype(buffer.dtype)
         if self._device is not None:
-            values = np.empty(buffer.shape, buffer.dtype)
+            values = np.empty(buffer.shape, dtype)
             self._device.read(self._address(position), values)
             return values
-        interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
+        interface = {"shape": (buffer.nbytes // dtype.itemsize,), "typestr": f"|V{dtype.itemsize}", "version": 3,
                      "data": (self._address(position), False)}
-        return np.asarray(type("Memory", (), {"__array_interface__": interface})())
+        return np.asarray(type("Memory", (), {"__array_interface__": interface})()).view(dtype).reshape(buffer.shape)
 
 
 def _trace(step: Step, layers: Sequence[str], moved: int, seconds: float) -> str:

@@ -11,8 +11,7 @@ u64 length and bytes. An array begins with a word that tells its version:
       there)
 
 then i32 device type, i32 device number, i32 element type; sparse: type and shape of each index array; the elements; the
-elements of the index arrays. Sparse arrays are read and written as parts (compiler/ops/storage.py); bfloat16 is read as
-float32.
+elements of the index arrays. Sparse arrays are read and written as parts (compiler/ops/storage.py).
 """
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype
 from mxc.compiler.ops.storage import CSR, INDEX, STORAGES, Csr, Given, Parts, Rows, stype_of
 from mxc.compiler.system import input_files
 from mxc.runtime.array import semantics
@@ -31,10 +31,9 @@ from mxc.runtime.whole_file import replacing
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
-TYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
-BFLOAT16 = 12
+TYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
+         12: "bfloat16"}
 _FLAGS = {name: flag for flag, name in TYPES.items()}
-_ITEM_BYTES = {flag: np.dtype(name).itemsize for flag, name in TYPES.items()} | {BFLOAT16: 2}
 _DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 MAX_DIMENSIONS = 32
 _MOST_ELEMENTS = 1 << 60
@@ -101,20 +100,19 @@ def _read_shape(reader: _Reader, field: str = "the shape", dims: int | None = No
 def _read_type(reader: _Reader, field: str) -> int:
     at = reader.offset
     flag = reader.number("i", field)
-    if flag not in _ITEM_BYTES:
+    if flag not in TYPES:
         known = ", ".join(f"{k} {v}" for k, v in TYPES.items())
-        raise reader.fail(f"{field} is {flag}; expected one of {known}, {BFLOAT16} bfloat16", at)
+        raise reader.fail(f"{field} is {flag}; expected one of {known}", at)
     return flag
 
 
 def _read_elements(reader: _Reader, flag: int, shape: tuple[int, ...], field: str) -> np.ndarray:
-    """The elements, as an array on the file's bytes (bfloat16: converted)."""
-    raw = reader.take(math.prod(shape) * _ITEM_BYTES[flag], f"{field} (shape {shape})")
-    if flag == BFLOAT16:
-        return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    """The elements, as an array on the file's bytes."""
+    dtype = numpy_dtype(TYPES[flag])
+    raw = reader.take(math.prod(shape) * dtype.itemsize, f"{field} (shape {shape})")
     if TYPES[flag] == "bool":  # any byte but 0 is True
         return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
-    return np.frombuffer(raw, np.dtype(TYPES[flag]).newbyteorder("<")).reshape(shape)
+    return np.frombuffer(raw, dtype.newbyteorder("<")).reshape(shape)
 
 
 def _parts_of(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.ndarray,
@@ -218,7 +216,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[Given | None], list[str]]:
 def described(path: str | os.PathLike[str]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and dtype of each named array of a file, by name. Reads what tells these; errors as `read`."""
     arrays, names = parse(input_files.mapped(path), str(path))
-    return {name: (array.shape, _elements(array).dtype.name) for name, array in zip(names, arrays, strict=False)
+    return {name: (array.shape, dtype_name(_elements(array).dtype)) for name, array in zip(names, arrays, strict=False)
             if array is not None}
 
 
@@ -240,12 +238,12 @@ def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> Given:
 def format_array(array: Given) -> bytes:
     """One array as V2; V3 under NumPy's shape semantics, and where V2 would mean an empty slot."""
     elements, shape, indices = _elements(array), array.shape, () if isinstance(array, np.ndarray) else array.indices
-    if elements.dtype.name not in _FLAGS:
+    dtype = dtype_name(elements.dtype)
+    if dtype not in _FLAGS:
         raise MXNetError(f"arrays of dtype {elements.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
     magic = V3 if semantics.np_shape or not shape else V2
     parts = [struct.pack("<Ii", magic, STORAGES.index(stype_of(array))), *([_shape(elements)] if indices else []),
-             struct.pack(f"<i{len(shape)}q", len(shape), *shape),
-             struct.pack("<iii", 1, 0, _FLAGS[elements.dtype.name])]
+             struct.pack(f"<i{len(shape)}q", len(shape), *shape), struct.pack("<iii", 1, 0, _FLAGS[dtype])]
     parts += [struct.pack("<i", _FLAGS[numbers.dtype.name]) + _shape(numbers) for numbers in indices]
     return b"".join([*parts, *map(_bytes, (elements, *indices))])
 

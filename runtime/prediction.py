@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mxc.compiler.ops.dtypes import write
 from mxc.compiler.plan import Buffer, Plan
 from mxc.runtime import random
 from mxc.runtime.array import Array
@@ -69,8 +70,7 @@ class Prediction:
             for name in (*self._artifact.inputs, *self._artifact.optional):
                 array = self._arrays.get(name)
                 if array is not None:  # else no kernel reads it
-                    with np.errstate(all="ignore"):
-                        np.copyto(array.memory, inputs.get(name, 0), casting="unsafe")
+                    write(array.memory, np.asarray(inputs.get(name, 0)))
             draw = random.take(self._artifact.context) if self._bound.draws or self._bound.has_hosts else (0, 0)
             self._seed.memory[:] = draw
             self._bound.run("forward", draw)

@@ -17,6 +17,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table, updates
+from mxc.compiler.ops.dtypes import converted, write
 from mxc.compiler.ops.expr import evaluate
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
@@ -85,7 +86,7 @@ def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
     def compute() -> None:
         for array, result in zip(arrays, out, strict=True):
             flat = array.read().reshape(-1)
-            flat = flat.astype(updates.compute_dtype([array.dtype]), copy=False)
+            flat = converted(flat, np.dtype(updates.compute_dtype([array.dtype])))
             result.memory[...] = math.sqrt(np.dot(flat, flat))
 
     engine.push(compute, [a.variable for a in arrays], [a.variable for a in out], "norm",
@@ -160,7 +161,7 @@ def _changed(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]
 
     def compute() -> None:
         for result, value in zip(results, rule(made, [a.memory for a in arrays]), strict=True):
-            np.copyto(result.memory, value, casting="unsafe")
+            write(result.memory, value)
 
     engine.push(compute, [], [a.variable for a in (*arrays, *results)], op.name, sum(a.size for a in arrays) < LARGE)
     return results
@@ -301,11 +302,11 @@ class _Specialization:
 
     def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         *inputs, result = arrays
-        given = [a.read() if a.dtype == self.compute.name else a.read().astype(self.compute) for a in inputs]
+        given = [converted(a.read(), self.compute) for a in inputs]
         found = numbers if isinstance(numbers, np.ndarray) else numbers()
         values = quiet.run(self.function, *given, *found.astype(self.compute))
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
-            np.copyto(array.memory, value, casting="unsafe")
+            write(array.memory, np.asarray(value))
 
     @functools.cache  # noqa: B019  # forms are kept anyway
     def code(self, over: bool, context: Context | None = None) -> UpdateCode:

@@ -11,9 +11,10 @@ from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
 from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.ops.dtypes import NARROW, converted, dtype_name, numpy_dtype, widened
 
 F = "float32"
-TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-13}
+TOLERANCE = {"bfloat16": 8e-3, "float16": 2e-3, "float32": 3e-6, "float64": 1e-13}
 
 
 def at(*terms: tuple[int, int], offset: int = 0) -> Value:
@@ -84,14 +85,15 @@ def moves() -> Iterator[LoopKernel]:
 def reductions() -> Iterator[LoopKernel]:
     """Every accumulator, in both skeletons; sweeps that use others' results; stores over domain and reduce axes."""
     for columns in (False, True):
-        for dtype in (F, "float16", "int32", "uint8"):
-            combines = ("sum", "max", "min", "argmax", "argmin") + (("prod",) if dtype != "float16" else ())
+        for dtype in (F, *NARROW, "int32", "uint8"):
+            combines = ("sum", "max", "min", "argmax", "argmin") + (("prod",) if dtype not in NARROW else ())
             yield reduction(combines, dtype, 70, 29, columns)
     yield reduction(("sum",), F, 3, 10000, False)
     yield reduction(("sum",), F, 5000, 7, True)
     for columns in (False, True):
         yield softmax(17, 100, columns)
-        yield softmax(17, 100, columns, "float16")
+        for dtype in NARROW:
+            yield softmax(17, 100, columns, dtype)
     x = load(0, flat((6, 30)), F)
     mean = apply("div", acc(0, F), const(30.0, F))
     off = apply("sub", x, mean)
@@ -124,7 +126,7 @@ DTYPES = ("float16", "float32", "float64", "uint8", "int8", "int32", "int64", "b
 
 def scalars() -> Iterator[LoopKernel]:
     """Every operation in every dtype, several to a kernel."""
-    for dtype in ("float32", "float64", "float16"):
+    for dtype in ("float32", "float64", *NARROW):
         x, y = load(0, axis(0), dtype), load(1, axis(0), dtype)
         for part in (UNARY[:16], UNARY[16:]):
             yield pointwise(f"unary {part[0]} {dtype}", (dtype,) * (len(part) + 1), [apply(n, x) for n in part])
@@ -136,9 +138,12 @@ def scalars() -> Iterator[LoopKernel]:
         tests = ("lt", "le", "gt", "ge", "eq", "ne")
         values = [apply(n, x, y) for n in (*names, *tests)] + [apply("abs", x), apply("neg", x)]
         yield pointwise(f"integer {dtype}", (dtype, dtype, *(v.dtype for v in values)), values)
-    for source in DTYPES:
+    for source in ("bfloat16", *DTYPES):
         values = [ir.cast(load(0, axis(0), source), d) for d in DTYPES if d != source]
         yield pointwise(f"cast {source}", (source, *(v.dtype for v in values)), values)
+        if source != "bfloat16":
+            yield pointwise(f"cast {source} to bfloat16", (source, "bfloat16"),
+                            [ir.cast(load(0, axis(0), source), "bfloat16")])
     x, y = load(0, axis(0), F), load(1, axis(0), F)
     positive = apply("gt", x, const(0.0, F))
     either = apply("or", apply("lt", x, y), apply("eq", x, const(0.0, F)))
@@ -158,15 +163,17 @@ def arrays_for(kernel: LoopKernel, size: int = 36000, seed: int = 0) -> list[np.
     for dtype in kernel.buffers:
         if dtype == "bool":
             made = rng.integers(0, 2, size).astype(bool)
-        elif dtype.startswith("float"):
-            made = (rng.standard_normal(size) * 3).astype(dtype)
+        elif "float" in dtype:
+            wide = "float32" if dtype == "bfloat16" else dtype
+            made = (rng.standard_normal(size) * 3).astype(wide)
             if not kernel.accumulators:
-                made[:11] = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 100, -100, 1e-7, np.finfo(dtype).tiny]
+                made[:11] = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 100, -100, 1e-7, np.finfo(wide).tiny]
                 if kernel.name.startswith("cast"):
                     made[11:17] = [300.7, -129.5, 255.9, 65504, -3e4, -1.5]
                     made[17:23] = 0 if dtype == "float16" else [3e9, -3e9, 2147483904, 2**31, -2.0**31, 1e20]
             elif not any(a.combine in ("sum", "prod") for a in kernel.accumulators):
                 made[[5, 80]] = np.nan
+            made = converted(made, numpy_dtype(dtype))
         elif kernel.name == "take":
             made = rng.integers(0, 20, size).astype(dtype)
         else:
@@ -197,8 +204,9 @@ def expected(kernel: LoopKernel, arrays: Sequence[np.ndarray]) -> list[np.ndarra
 
 def compare(kernel: LoopKernel, got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
     for position, (one, other) in enumerate(zip(got, want, strict=True)):
-        tolerance = TOLERANCE.get(one.dtype.name, 0)
-        np.testing.assert_allclose(one.astype("float64"), other.astype("float64"), rtol=tolerance, atol=tolerance,
+        tolerance = TOLERANCE.get(dtype_name(one.dtype), 0)
+        one, other = (widened(array).astype("float64") for array in (one, other))
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance,
                                    err_msg=f"{kernel.name}, buffer {position}")
 
 

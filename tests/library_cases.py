@@ -13,10 +13,11 @@ from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops.dtypes import converted, numpy_dtype, widened
 from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
-TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
+TOLERANCE = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
 
 
 def check(call: CallKernel, arrays: Sequence[np.ndarray], instructions: InstructionSet) -> None:
@@ -24,8 +25,8 @@ def check(call: CallKernel, arrays: Sequence[np.ndarray], instructions: Instruct
     expected, got = arrays[-1].copy(), arrays[-1].copy()
     interpret_calls.interpret(call, [*arrays[:-1], expected])
     instructions.run(call, [*arrays[:-1], got])
-    dtype = got.dtype
-    if dtype.kind == "f":
+    got, expected = widened(got), widened(expected)
+    if got.dtype.kind == "f":
         scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
         np.testing.assert_allclose(got / scale, expected / scale, rtol=0, atol=tolerance(call) * depth_of(call))
     else:
@@ -48,8 +49,8 @@ def depth_of(call: CallKernel) -> float:
 
 
 def values(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    if np.dtype(dtype).kind == "f":
-        return rng.standard_normal(tuple(shape)).astype(dtype)
+    if "float" in dtype:
+        return converted(rng.standard_normal(tuple(shape)), numpy_dtype(dtype))
     return rng.integers(-9, 9, tuple(shape)).astype(dtype)
 
 
@@ -101,6 +102,11 @@ GEMMS = [
     (2, 9, 12, 500, "float64", False, False, False),
     (1, 11, 21, 30, "float16", False, True, False),
     (2, 11, 21, 30, "float16", False, False, True),
+    (1, 1, 21, 30, "bfloat16", False, True, False),
+    (1, 11, 21, 31, "bfloat16", True, True, False),
+    (2, 70, 301, 500, "bfloat16", False, False, False),
+    (2, 11, 21, 30, "bfloat16", False, False, True),
+    (1, 301, 1, 70, "bfloat16", True, True, False),
     (1, 9, 20, 15, "int32", False, True, False),
     (1, 9, 20, 15, "int8", False, False, False),
     (1, 5, 6, 7, "int64", False, False, False),
@@ -121,10 +127,10 @@ def gemm_case(case: tuple, isa: Isa, seed: int = 0) -> tuple[CallKernel, list[np
         if packed:
             blocks = [pack_rows(np.ascontiguousarray(part), nr).ravel() for part in b.swapaxes(1, 2)]
             stored, strides[-1] = np.concatenate(blocks), (len(blocks[0]), 0, 0)
-        operands.append(stored.ravel() if stored.size else np.zeros(1, dtype))
+        operands.append(stored.ravel() if stored.size else np.zeros(1, numpy_dtype(dtype)))
     stores = plain_store(2, (batch, m, n), dtype)
     product = calls.gemm(dtype, (batch, m, n, k), strides[0], strides[1], nr if b_packed else 0, FIGURES.products)
-    return calls.call("dot", product, (dtype,) * 3, stores), [*operands, np.zeros(batch * m * n, dtype)]
+    return calls.call("dot", product, (dtype,) * 3, stores), [*operands, np.zeros(batch * m * n, numpy_dtype(dtype))]
 
 
 def window(
@@ -217,7 +223,7 @@ def convolution_case(
     else:
         made = calls.convolution_weight_grad(dtype, w, x_strides, grad_strides)
         operands = [x_flat, grad_flat]
-    return calls.call("conv", made, buffers, stores), [*operands, np.zeros(math.prod(shape), dtype)]
+    return calls.call("conv", made, buffers, stores), [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
 
 
 PANELS = {
@@ -254,7 +260,7 @@ def panel_case(w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: boo
     stores = [Store(len(operands), linear(dict(enumerate(strides))), result)]
     made = calls.panel_convolution(dtype, w, dense(x.shape), block)
     call = calls.call("conv", made, (dtype,) * (len(operands) + 1), stores)
-    return call, [*operands, np.zeros(math.prod(shape), dtype)]
+    return call, [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
 
 
 def quad_case(w: Window, isa: Isa) -> tuple[CallKernel, list[np.ndarray]]:
@@ -303,10 +309,10 @@ def depthwise_case(kind: str, w: Window, dtype: str, flat: bool = True) -> tuple
         made = calls.depthwise_weight_grad(dtype, w, x_strides, grad_strides)
         operands = [x.ravel(), grad.ravel()]
     else:
-        x = rng.integers(-3, 3, x.shape).astype(dtype)  # many equal maxima
+        x = converted(rng.integers(-3, 3, x.shape), numpy_dtype(dtype))  # many equal maxima
         made = calls.max_pool_grad(dtype, w, x_strides, grad_strides)
         operands = [x.ravel(), grad.ravel()]
-    return calls.call("dw", made, buffers, stores), [*operands, np.zeros(math.prod(shape), dtype)]
+    return calls.call("dw", made, buffers, stores), [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
 
 
 POOLS = {

@@ -17,6 +17,7 @@ from mxc.compiler.lowering.fuse import alone, fuse
 from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.plan_memory import plan_memory
 from mxc.compiler.lowering.stages import STAGES
+from mxc.compiler.ops.dtypes import converted, numpy_dtype
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import program_of
 from mxc.compiler.targets.cpu import preferences
@@ -63,13 +64,13 @@ class Program(stage.Program):
             if storage not in memory:
                 if storage.pool in ("argument", "aux", "head"):
                     name = f"_head_grad_{storage.name}" if storage.pool == "head" else storage.name
-                    memory[storage] = np.array(given[name], storage.dtype).ravel()
+                    memory[storage] = np.array(converted(given[name], numpy_dtype(storage.dtype))).ravel()
                 elif storage.pool == "gradient" and before and storage.name in before:
-                    memory[storage] = np.array(before[storage.name], storage.dtype).ravel()
+                    memory[storage] = np.array(converted(before[storage.name], numpy_dtype(storage.dtype))).ravel()
                 elif storage.pool == "seed":
                     memory[storage] = np.array([7, 0], "int64")
                 else:
-                    memory[storage] = np.full(storage.nbytes, 0x7B, "u1").view(storage.dtype).copy()
+                    memory[storage] = np.full(storage.nbytes, 0x7B, "u1").view(numpy_dtype(storage.dtype)).copy()
             return memory[storage]
 
         self.run_on([[flat(s) for s in launch.storages] for launch in self.launches], target, library, run)

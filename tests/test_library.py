@@ -35,6 +35,7 @@ from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
+from mxc.compiler.ops.dtypes import NARROW, converted, numpy_dtype, ones, widened
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, ISAS, NEON, PLAIN, Isa, fitting, native
 from mxc.compiler.targets.cpu.preferences import FIGURES
@@ -142,14 +143,14 @@ def test_epilogue(epilogue, mode, instructions):
 EDGES = [0, -0.0, np.inf, -np.inf, np.nan, 300.7, -129.5, 255.9, 3e9, -3e9, 2147483904, 2**31, -2.0**31, 1e20, -1.5, 7]
 
 
-@pytest.mark.parametrize("source", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("source", ["float32", "float64", *NARROW])
 def test_edges_of_steps(source, instructions):
     """Casts from floats to everything and remainders, vector by vector and in a last one that is masked."""
     count = 21
     with np.errstate(over="ignore"):
-        edges = np.resize(np.array(EDGES), count).astype(source)
+        edges = converted(np.resize(np.array(EDGES), count), numpy_dtype(source))
     x = ir.load(2, linear({2: 1}), source)
-    targets = [d for d in ("float32", "float64", "float16", "int8", "uint8", "int32", "int64", "bool") if d != source]
+    targets = [d for d in ("float32", "float64", *NARROW, "int8", "uint8", "int32", "int64", "bool") if d != source]
     results = [ir.cast(x, d) for d in targets]
     results += [ir.apply("mod", x, ir.const(d, source)) for d in (3.0, -3.0, 0.0)]
     stores = [Store(3 + i, linear({2: 1}), v) for i, v in enumerate(results)]
@@ -157,14 +158,14 @@ def test_edges_of_steps(source, instructions):
     product = calls.gemm("float32", (1, 1, count, 1), (1, 1, 1), (count, count, 1), figures=FIGURES.products)
     call = calls.call("dot", product, buffers, stores)
     operands = [np.ones(1, np.float32), np.ones(count, np.float32), edges]
-    got, expected = ([np.zeros(count, v.dtype) for v in results] for _ in range(2))
+    got, expected = ([np.zeros(count, numpy_dtype(v.dtype)) for v in results] for _ in range(2))
     instructions.run(call, [*operands, *got])
     interpret_calls.interpret(call, [*operands, *expected])
     for one, other, value in zip(got, expected, results, strict=True):
-        np.testing.assert_array_equal(one, other, err_msg=repr(value))
+        np.testing.assert_array_equal(widened(one), widened(other), err_msg=repr(value))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int8", "bool"])
+@pytest.mark.parametrize("dtype", [*NARROW, "float64", "int32", "int8", "bool"])
 @pytest.mark.parametrize("mode", ["write", "add"])
 def test_store_of_another_dtype(dtype, mode, instructions):
     call, arrays = gemm_case((1, 5, 21, 6, "float32", False, False, False), instructions.isa)
@@ -172,7 +173,7 @@ def test_store_of_another_dtype(dtype, mode, instructions):
     buffers = ("float32", "float32", dtype)
     stores = [Store(2, call.stores[0].index, value, mode)]
     call = calls.call("dot", call.geometry, buffers, stores)
-    check(call, [*arrays[:2], np.ones(105, dtype)], instructions)
+    check(call, [*arrays[:2], ones((105,), dtype)], instructions)
 
 
 @pytest.mark.parametrize("case", [(1, 70, 301, 500, "float32", False, True, False),
@@ -250,7 +251,7 @@ def test_weight_gradient_of_small_maps(dtype, instructions):
         check(*convolution_case("weight", w, dtype, instructions.isa), instructions)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", *NARROW])
 @pytest.mark.parametrize("kind", KINDS)
 def test_convolution_dtypes(kind, dtype, instructions):
     for name in ("same", "stride", "3d"):
@@ -272,7 +273,7 @@ def test_depthwise(kind, name, instructions):
     check(*depthwise_case(kind, DEPTHWISE[name], "float32"), instructions)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", *NARROW])
 @pytest.mark.parametrize("kind", [*KINDS, "pool"])
 def test_depthwise_dtypes(kind, dtype, instructions):
     for name in ("same", "stride"):
@@ -289,7 +290,7 @@ def test_max_pool_grad(name, instructions):
     check(*depthwise_case("pool", POOLS[name], "float32"), instructions)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", *NARROW])
 def test_max_pool_grad_dtypes(dtype, instructions):
     for name in ("overlap", "wide", "stride 3", "squares, odd"):
         check(*depthwise_case("pool", POOLS[name], dtype), instructions)
@@ -371,7 +372,7 @@ def some_cases(isa: Isa) -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]
     """Every template, flat or not, with channels in front or last; several dtypes."""
     for case in GEMMS:
         yield f"gemm {case}", *gemm_case(case, isa)
-    for dtype, names in (("float32", [*WINDOWS]), ("float16", ["stride", "3d"])):
+    for dtype, names in (("float32", [*WINDOWS]), ("float16", ["stride", "3d"]), ("bfloat16", ["stride"])):
         for kind in KINDS:
             for name in names:
                 yield f"convolution {kind} {name} {dtype}", *convolution_case(kind, WINDOWS[name], dtype, isa)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError
+from mxc.compiler.ops.dtypes import BFLOAT16, converted, numpy_dtype, widened
 from mxc.compiler.ops.storage import dense, stype_of
 from mxc.runtime import ndarray_file as nf
 
@@ -61,18 +62,18 @@ def csr(columns: tuple[int, ...] = (1, 0, 2), starts: tuple[int, ...] = (0, 1, 3
 @pytest.mark.parametrize(("flag", "dtype"), DTYPES)
 @pytest.mark.parametrize("version", [v0, v1, v2, v3])
 def test_reads_every_version_and_dtype(version, flag, dtype):
-    a = np.arange(6).reshape(2, 3).astype(dtype)
+    a = converted(np.arange(6).reshape(2, 3), numpy_dtype(dtype))
     arrays, names = nf.parse(file_of(version(a, flag), names=("arg:w",)))
     assert names == ["arg:w"]
-    assert arrays[0].dtype == dtype
+    assert arrays[0].dtype == numpy_dtype(dtype)
     np.testing.assert_array_equal(arrays[0], a)
 
 
-def test_bfloat16_is_read_as_float32():
+def test_bfloat16_is_read_and_written():
     bits = np.array([0x3F80, 0xC020, 0x7F80], "uint16")  # 1, -2.5, inf
     arrays, _ = nf.parse(file_of(v2(bits, 12)))
-    assert arrays[0].dtype == "float32"
-    assert arrays[0].tolist() == [1.0, -2.5, np.inf]
+    assert arrays[0].dtype == BFLOAT16 and widened(arrays[0]).tolist() == [1.0, -2.5, np.inf]
+    assert nf.format_array(arrays[0])[-10:] == struct.pack("<i", 12) + bits.tobytes()
 
 
 def test_sparse_arrays_are_read_as_parts():
@@ -168,8 +169,8 @@ def test_damaged_bytes_never_crash(noise, place):
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text(max_size=8).filter(lambda s: s.isprintable()),
                        st.sampled_from([name for _, name in DTYPES]).flatmap(
-                           lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0,
-                                                                            max_side=4))), max_size=4))
+                           lambda dtype: hnp.arrays(numpy_dtype(dtype), hnp.array_shapes(
+                               min_dims=0, max_dims=4, min_side=0, max_side=4))), max_size=4))
 def test_round_trip(arrays):
     got, names = nf.parse(nf.format_file(list(arrays.values()), list(arrays)))
     assert names == list(arrays)

@@ -12,9 +12,9 @@ REAL = json.loads((Path(__file__).parent / "golden" / "operator_arguments.json")
 
 
 def plain(kind):
-    """A type without what MXNet tells only of some integers, and dtypes that mxc does not have."""
+    """A type without what MXNet tells only of some integers."""
     kind = kind.replace("long", "int").replace(" (non-negative)", "")
-    kind = kind.replace("'bfloat16', ", "").replace("'None', ", "None, ")
+    kind = kind.replace("'None', ", "None, ")
     return re.sub(r"^(int.*default=)'?([-\w]+)'?$", r"\1\2", kind)
 
 

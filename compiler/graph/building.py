@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.plan import OFFSETS_PER_RUN
 
 
 def widened(builder: GraphBuilder, entry: Entry) -> Entry:
-    """`entry` in float32 where it is float16: composites keep their inner steps in the wider type."""
-    return builder.make("Cast", entry, dtype="float32") if builder.dtype(entry) == "float16" else entry
+    """`entry` in float32 where it is narrower: composites keep their inner steps in the wider type."""
+    return builder.make("Cast", entry, dtype="float32") if builder.dtype(entry) in NARROW else entry
 
 
 def as_dtype(builder: GraphBuilder, entry: Entry, dtype: str) -> Entry:

@@ -16,6 +16,7 @@ from mxc.compiler.kernel import geometry, ir
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.dtypes import NARROW
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Panels, Products
@@ -48,7 +49,7 @@ def gemm(
       is then read once for all rows. Else 1.
     """
     batch, m, n, k = sizes
-    rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
+    rows, columns = (step == 1 and dtype not in NARROW for step in (a_strides[2], b_strides[1]))
     turned = not packed_b and columns and (m < n or not rows)
     fewer, more = sorted((m, n))
     is_small = figures is not None and (

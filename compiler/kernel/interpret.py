@@ -10,14 +10,14 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
-from mxc.compiler.ops import functions, philox
+from mxc.compiler.ops import dtypes, functions, philox
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.scalar_functions.records import OF_KERNELS
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
     """The NumPy dtype of an IR dtype."""
-    return np.dtype("int64" if dtype == INDEX else dtype)
+    return dtypes.numpy_dtype("int64" if dtype == INDEX else dtype)
 
 
 def run(kernel: LoopKernel, arrays: Sequence[np.ndarray]) -> None:
@@ -60,25 +60,25 @@ class Interpreter:
             target = self.arrays[store.buffer]
             self.check(index, target.size, store.buffer)
             if store.mode == "add":
-                value = (target[index].astype(computed(value.dtype)) + value).astype(target.dtype)
+                value = dtypes.converted(computed(target[index]) + computed(value), target.dtype)
             target[index] = value
 
     def reduced(self, accumulator: ir.Accumulator) -> np.ndarray:
         """The accumulator over the domain, with the reduce axes kept as 1."""
         domain, reduce = self.kernel.domain, self.kernel.reduce
         body = np.broadcast_to(self.value(accumulator.body), self.extents)
-        flat = body.reshape((*domain, math.prod(reduce)))
-        kept = domain + (1,) * len(reduce)
         dtype = body.dtype
+        flat = dtypes.widened(body).reshape((*domain, math.prod(reduce)))
+        kept = domain + (1,) * len(reduce)
         if accumulator.combine in ("sum", "prod"):
             combine: np.ufunc = np.add if accumulator.combine == "sum" else np.multiply
-            wide = flat.astype(np.float64) if dtype.kind == "f" else flat  # the IR leaves the order open
+            wide = flat.astype(np.float64) if flat.dtype.kind == "f" else flat  # the IR leaves the order open
             with np.errstate(all="ignore"):
-                return combine.reduce(wide, axis=-1, dtype=wide.dtype).astype(dtype).reshape(kept)
+                return dtypes.converted(combine.reduce(wide, axis=-1, dtype=wide.dtype), dtype).reshape(kept)
         if flat.shape[-1] == 0:
-            return np.full(kept, identity(accumulator.combine, str(dtype)), dtype)
+            return dtypes.converted(np.full(kept, identity(accumulator.combine, accumulator.body.dtype)), dtype)
         function = getattr(np, accumulator.combine)  # max, min, argmax, argmin
-        return function(flat, axis=-1).astype(result_dtype(accumulator)).reshape(kept)
+        return dtypes.converted(function(flat, axis=-1), numpy_dtype(result_dtype(accumulator))).reshape(kept)
 
     def value(self, value: Value) -> np.ndarray:
         for v in ir.walk([value]):
@@ -103,7 +103,7 @@ class Interpreter:
             return buffer[args[0]]
         index, when, fill = np.broadcast_arrays(*args)
         self.check(index[when], buffer.size, v.data)
-        result = fill.astype(buffer.dtype)
+        result = dtypes.converted(fill, buffer.dtype).copy()
         result[when] = buffer[index[when]]
         return result
 
@@ -115,7 +115,7 @@ class Interpreter:
 
 def result_dtype(accumulator: ir.Accumulator) -> str:
     """The dtype of an accumulator's `acc` value: that of its body, int64 positions for argmax and argmin."""
-    return "int64" if accumulator.combine in ("argmax", "argmin") else str(numpy_dtype(accumulator.body.dtype))
+    return "int64" if accumulator.combine in ("argmax", "argmin") else accumulator.body.dtype
 
 
 def identity(combine: str, dtype: str) -> int | float:
@@ -132,16 +132,16 @@ def identity(combine: str, dtype: str) -> int | float:
     return int(info.min if combine == "max" else info.max)
 
 
-def computed(dtype: np.dtype) -> np.dtype:
-    """The dtype in which a step of `dtype` is computed: float16 in float32."""
-    return np.dtype("float32") if dtype == np.float16 else dtype
+def computed(array: np.ndarray) -> np.ndarray:
+    """The array in the dtype in which its steps are computed: float16 and bfloat16 in float32."""
+    return array.astype(np.float32) if array.dtype == np.float16 else dtypes.widened(array)
 
 
 def scalar(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
     """One step of a value other than axis, acc and load, on arrays."""
     dtype = numpy_dtype(v.dtype)
     if v.op == "const":
-        return np.asarray(v.data).astype(dtype)
+        return dtypes.converted(np.asarray(v.data), dtype)
     if v.op == "cast":
         return converted(args[0], dtype)
     if v.op == "bitcast":
@@ -152,10 +152,9 @@ def scalar(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
         return _function(v, args)
     added = functions.find(v.op)
     if added is not None:
-        return np.asarray(functions.numpy_function(added, v.dtype)(*args)).astype(dtype)
-    wide = [a.astype(computed(a.dtype)) for a in args]
-    result = STEPS[v.op](*wide)
-    return result if v.op in ir.COMPARISONS else np.asarray(result).astype(dtype)
+        return dtypes.converted(np.asarray(functions.numpy_function(added, v.dtype)(*args)), dtype)
+    result = np.asarray(STEPS[v.op](*map(computed, args)))
+    return result if v.op in ir.COMPARISONS else dtypes.converted(result, dtype)
 
 
 def _function(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
@@ -194,7 +193,7 @@ def _guarded(name: str, *args: float) -> float:
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`array` cast to `dtype`: to bool by comparing with 0, else as `as_dtype` does it."""
     if dtype.kind == "b":
-        return array != 0
+        return dtypes.widened(array) != 0
     return as_dtype(array, dtype)
 
 

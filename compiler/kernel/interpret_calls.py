@@ -16,6 +16,7 @@ from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.dtypes import widened
 
 
 def pack_rows(matrix: np.ndarray, block: int) -> np.ndarray:
@@ -39,7 +40,8 @@ def _strided(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> 
 def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
     g = call.geometry
-    result = np.ascontiguousarray(_TEMPLATES[type(g)](g, buffers), ir.computing_dtype(g.dtype))
+    wide = [widened(buffer) for buffer in buffers]
+    result = np.ascontiguousarray(_TEMPLATES[type(g)](g, wide), ir.computing_dtype(g.dtype))
     if isinstance(g, records.Merging) and g.flat:
         first, extents = g.merged()
         result = result.reshape(*result.shape[:first], math.prod(extents))

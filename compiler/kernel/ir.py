@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.kernel.value_text import value_text, walk
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.system.forks import Lock
 
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
 INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
 
-FLOATS = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def computing_dtype(dtype: str) -> str:
-    """The dtype in which values that are stored as `dtype` are computed: float32 for float16."""
-    return "float32" if dtype == "float16" else dtype
+    """The dtype in which values that are stored as `dtype` are computed: float32 for float16 and bfloat16."""
+    return "float32" if dtype in NARROW else dtype
 
 
 # The number of arguments of each operation that a target's scalar printer has to know; `Value` says what they mean.

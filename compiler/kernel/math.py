@@ -3,7 +3,7 @@
 `expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls
 of the C library. In float32, results are off by at most 2 units in the last place over the whole range, and denormals,
 infinities and NaN are right; `decay` and `normal_cdf`, which softmax and gelu are made of, say themselves how exact
-they are. In float64 results are off by at most 4 units. float16 is computed in float32 and rounded once.
+they are. In float64 results are off by at most 4 units. float16 and bfloat16 are computed in float32 and rounded once.
 
 The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
 on the interval named beside each. No step may be reassociated: the printers never allow it outside of reductions.
@@ -19,6 +19,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.scalar_functions.records import OF_KERNELS, Builtin
 from mxc.compiler.scalar_functions.special import ORDERS, asymptotic_terms, cotangent_terms
 
@@ -454,7 +455,7 @@ check_ties(OF_KERNELS, EXPANSIONS, LIBM)
 
 
 def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
-    if dtype == "float16":
+    if dtype in NARROW:
         wide = _expanded(op, tuple(ir.cast(a, "float32") for a in args), "float32")
         return ir.cast(wide, dtype)
     only = _ONLY.get(op, dtype)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Value
 
-SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
-         "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b", "index": ""}
+SHORT = {"float16": "f2", "bfloat16": "bf2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1",
+         "int32": "i4", "int64": "i8", "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b",
+         "index": ""}
 SHARED = frozenset(["const", "axis", "acc"])  # these get no names, because they are as short themselves
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
-import numpy as np
-
 from mxc.compiler.graph.graph import NOWHERE, Origin, Shape
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.canonical import REMEMBERED
@@ -25,6 +23,7 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.routines import spec
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.plan import Loop
 
 K = TypeVar("K", bound=Kernel)
@@ -42,7 +41,7 @@ class Storage:
 
     @cached_property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * numpy_dtype(self.dtype).itemsize
 
 
 @dataclass(eq=False)
@@ -88,7 +87,7 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     kernel = launch.kernel
     if kernel is None or isinstance(kernel, ChainKernel | FunctionKernel):
         return False
-    if old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
+    if old.nbytes != new.nbytes or numpy_dtype(old.dtype).itemsize != numpy_dtype(new.dtype).itemsize:
         return False
     old_slots = {i for i, s in enumerate(launch.storages) if s is old}
     if isinstance(kernel, RoutineKernel):

@@ -5,11 +5,11 @@ the functions of scalar_functions/records.py. `evaluate` walks it and calls a re
 here, the typed kernel reading in kernel/scalar.py, the derivative in derive.py.
 
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
-float32 for float16, and float64 for integers where a function like `exp`, a constant like `pi` or a number with a
-fraction is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute dtype where
-an operation takes them (a parameter to the output's dtype before that, see `number_as`: 2.5 is 2 beside integers); only
-the test of `where` and the arguments of the logical functions keep their own: any number but 0 is true. Comparisons
-give truth values, which count as 0 and 1 in arithmetic.
+float32 for float16 and bfloat16, and float64 for integers where a function like `exp`, a constant like `pi` or a number
+with a fraction is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute
+dtype where an operation takes them (a parameter to the output's dtype before that, see `number_as`: 2.5 is 2 beside
+integers); only the test of `where` and the arguments of the logical functions keep their own: any number but 0 is true.
+Comparisons give truth values, which count as 0 and 1 in arithmetic.
 """
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.ops import functions
+from mxc.compiler.ops.dtypes import BFLOAT16, NARROW, narrowed, numpy_dtype, widened
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
 
@@ -116,7 +117,7 @@ def names_in(tree: ast.AST) -> set[str]:
 @functools.cache
 def compute_dtype(text: str, dtype: str) -> str:
     """The dtype in which an expression is computed whose operator gives `dtype` (see the module's text)."""
-    if dtype == "float16":
+    if dtype in NARROW:
         return "float32"
     if dtype.startswith("float"):
         return dtype
@@ -196,7 +197,7 @@ class NumpyReading:
         return np.asarray(number_as(number, self.dtype.name), self.dtype)
 
     def cast(self, value: np.ndarray, dtype: str) -> np.ndarray:
-        return as_dtype(as_dtype(value, np.dtype(dtype)), self.dtype)
+        return as_dtype(as_dtype(value, numpy_dtype(dtype)), self.dtype)
 
     def line(self, value: np.ndarray) -> np.ndarray:
         return value
@@ -221,6 +222,9 @@ def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     which then wraps; NaN and numbers that do not fit become the lowest integer."""
     if array.dtype == dtype:
         return array
+    array = widened(array)
+    if dtype == BFLOAT16:
+        return narrowed(array)
     with np.errstate(all="ignore"):
         if array.dtype.kind == "f" and dtype.kind in "iu":
             wide = _WIDE[dtype.itemsize == 8]
@@ -238,6 +242,8 @@ def number_as(number: int | float, dtype: str) -> int | float:
     Floats are rounded; integers wrap (-3 is 253 as uint8); a float beside an integer dtype is truncated, and is first
     brought into the range of int32 (int64 for int64), so that clip's bound inf stays a bound.
     """
+    if dtype == "bfloat16":
+        return widened(narrowed(np.asarray(number))).item()
     kind = np.dtype(dtype)
     if kind.kind in "iub" and isinstance(number, float):
         wide = np.iinfo("int64" if kind.itemsize == 8 else "int32")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate, number_as
 from mxc.compiler.ops.shapes import reduced_axes, reduced_shape
 
@@ -36,7 +37,7 @@ def expression_value(op: Operator, params: Params, inputs: list[np.ndarray], out
     shape = np.broadcast_shapes(*[a.shape for a in inputs])
     if not inputs:
         shape = tuple(params["shape"])  # type: ignore[arg-type]
-    return np.broadcast_to(as_dtype(result, np.dtype(out_dtype)), shape).copy()
+    return np.broadcast_to(as_dtype(result, numpy_dtype(out_dtype)), shape).copy()
 
 
 def _sum(inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
@@ -45,15 +46,15 @@ def _sum(inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
     total = as_dtype(inputs[0], reading.dtype)
     for term in inputs[1:]:
         total = reading.apply("add", total, term)
-    return np.array(as_dtype(total, np.dtype(out_dtype)))
+    return np.array(as_dtype(total, numpy_dtype(out_dtype)))
 
 
 def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
     """The output of an operator that has `reduce`. Floats are accumulated in float64, integers in their own dtype; a
     sum of bools tells whether any is true, a product whether all are."""
     assert op.reduce is not None
-    out = np.dtype(out_dtype)
-    wide = "float64" if out.kind == "f" else compute_dtype(op.reduce.body, out_dtype)
+    out = numpy_dtype(out_dtype)
+    wide = "float64" if "float" in out_dtype else compute_dtype(op.reduce.body, out_dtype)
     reading = NumpyReading(wide)
     named = dict(zip(op.input_names(params), inputs, strict=True))
     shape = np.broadcast_shapes(*[a.shape for a in inputs])

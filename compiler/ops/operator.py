@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.ops.dtypes import numpy_dtype, widened
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.philox import Draws
@@ -342,13 +343,16 @@ class Operator:
                   rng: Draws | None = None) -> list[np.ndarray]:
         """All outputs, computed by NumPy from `expr`, `reduce` or the operator's reference rule, of `out_dtypes`.
 
-        inputs: auxiliary states last. Raises MXNetError when the operator has no reference.
+        inputs: auxiliary states last; of bfloat16 they are computed with in float32. Raises MXNetError when the
+        operator has no reference.
         """
-        arrays = [np.asarray(a) for a in inputs]
+        arrays = [widened(np.asarray(a)) for a in inputs]
         rule = self.rule("reference")
         if rule is not None:
+            if "bfloat16" in params.values():
+                params = Params({k: "float32" if v == "bfloat16" else v for k, v in params.items()})
             results = rule(params, arrays, is_train, rng or Draws())
-            return [as_dtype(np.asarray(r), np.dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
+            return [as_dtype(np.asarray(r), numpy_dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
         from mxc.compiler.ops import formula
 
         if self.reduce is not None:

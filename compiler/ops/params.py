@@ -13,7 +13,7 @@ A type is written in ops.yaml as `TYPE [in LOW..HIGH] [= DEFAULT]`; without a de
 | bounds | tuple of int or None | as shape, `None` within |
 | floats, doubles | tuple of float, floats rounded as float | as shape |
 | enum(a, b) | str | one of them |
-| dtype, dtype(float32, int32) | NumPy's name | a name; the list restricts it |
+| dtype, dtype(float32, int32) | NumPy's name, or bfloat16 | a name; the list restricts it |
 
 Spaces around a value and around the elements of a tuple do not count. `TYPE or None` admits `None` besides. For other
 shapes and bounds that have a default None is the default: nothing was set. A range holds for an int, a float and each
@@ -29,8 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.ops.dtypes import dtype_name
 
-DTYPES = ("float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool")
+DTYPES = ("float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool", "bfloat16")
 REQUIRED = object()  # the default of a parameter that must be given
 
 _SPEC = re.compile(r"(?P<base>\w+)(?:\((?P<choices>[^)]*)\))?(?P<none> or None)?"
@@ -98,7 +99,7 @@ class ParamType:
             return self.parse(str(value))
         try:
             if self.base == "dtype":
-                return self.parse(np.dtype(value).name)  # type: ignore[call-overload]
+                return self.parse(dtype_name(value))
             return self.check(_CONVERTERS[self.base](value))
         except (TypeError, ValueError, OverflowError):
             raise MXNetError(f"expected {self}, got {value!r}") from None

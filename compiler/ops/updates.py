@@ -4,7 +4,7 @@ An update is a list of lines NAME: EXPRESSION, computed in this order; a line's 
 below. A line with the name of an input gives a state its new value, the line `out` is the new weight, and other lines
 are steps on the way. Lines over parameters alone are *numbers*: computed once, in float64, and given to the kernel as
 values, so that a learning rate that changes in every step needs no new code. Arrays are computed in the widest of their
-dtypes, float16 as float32; inputs of a single element go with every element of the others.
+dtypes, float16 and bfloat16 as float32; inputs of a single element go with every element of the others.
 """
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _Regions:
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
         shape, dtype = self.graph.shape(entry), self.graph.dtype(entry)
-        lanes = self.options.target.lanes(dtype) if self.figures is not None and dtype.startswith("float") else 0
+        lanes = self.options.target.lanes(dtype) if self.figures is not None and "float" in dtype else 0
         fits = lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and 0 not in shape
         return lanes if fits else 0
 

@@ -39,7 +39,7 @@ def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, .
 
     channels, filters: of a group.
     """
-    lanes, figures = options.target.lanes(dtype) if dtype.startswith("float") else 0, options.prefers.packing
+    lanes, figures = options.target.lanes(dtype) if "float" in dtype else 0, options.prefers.packing
     if lanes < 2 or shape[0] % lanes or figures is None:
         return False
     small = figures.window_map if prod(params.kernel) > 1 else figures.point_map

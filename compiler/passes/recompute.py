@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from mxc.compiler.graph.graph import Entry, Facts, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, free_nodes, phases
 from mxc.compiler.lowering.fuse import fuse
 from mxc.compiler.lowering.fuse_forms import is_costly, is_join, is_view, is_window
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.registry import graph_pass
 
@@ -82,7 +81,7 @@ class _Choice:
         return not node.is_variable and node not in self.free and self.phase[node] == FORWARD
 
     def _nbytes(self, entry: Entry) -> int:
-        return math.prod(self.graph.shape(entry)) * np.dtype(self.graph.dtype(entry)).itemsize
+        return math.prod(self.graph.shape(entry)) * numpy_dtype(self.graph.dtype(entry)).itemsize
 
     def _need(self, entry: Entry) -> None:
         """Keep `entry`, or what it is computed from."""

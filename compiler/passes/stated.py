@@ -6,7 +6,8 @@ from mxc.compiler.graph.graph import Node, Shape
 from mxc.compiler.ops.params import parse_type
 
 # The numbers that MXNet's files hold for dtypes.
-DTYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
+DTYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
+               12: "bfloat16"}
 _SHAPE = parse_type("shape")  # reads `__shape__` attributes as it reads parameters, (8L, 3L) of Python 2 too
 
 

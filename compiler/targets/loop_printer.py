@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.interpret import identity
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.targets.scalar_printer import ScalarPrinter, SourceLines
+from mxc.compiler.targets.scalar_printer import ROUNDING, ScalarPrinter, SourceLines
 
 ARG = ("argmax", "argmin")
 
@@ -112,5 +112,5 @@ class LoopPrinter:
             dtype = self.kernel.buffers[s.buffer]
             if s.mode == "add":
                 total = f"{self.printer.element(s.buffer, index, dtype)} + {value}"
-                value = total if dtype in ("float32", "float64", "int64", "float16") else f"{dtype}({total})"
+                value = total if dtype in ("float32", "float64", "int64", *ROUNDING) else f"{dtype}({total})"
             self.source(f"{self.target(s.buffer)}[{index}] = {self.printer.stored(value, dtype)}")

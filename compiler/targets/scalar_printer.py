@@ -19,6 +19,7 @@ from mxc.compiler.kernel.ir import INDEX, Value
 INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
          "and": "&", "or": "|", "bitand": "&", "bitor": "|", "bitxor": "^"}
 WIDE = frozenset(["float32", "float64", "int64", INDEX])  # results of infix operators on these need no cast
+ROUNDING = {"float16": "half", "bfloat16": "brain"}  # the words that round a float32 to what is narrower
 
 
 class SourceLines:
@@ -109,7 +110,7 @@ class ScalarPrinter:
         number = repr(float(data) if dtype in ir.FLOATS else int(data))  # type: ignore[arg-type, call-overload]
         if number in ("inf", "-inf", "nan"):
             number = f'"{number}"'
-        text = f"{'float32' if dtype == 'float16' else dtype}({number})"
+        text = f"{ir.computing_dtype(dtype)}({number})"
         return self.constants.setdefault((text, dtype), f"c{len(self.constants)}")
 
     def constant_lines(self) -> list[str]:
@@ -124,9 +125,11 @@ class ScalarPrinter:
         if v.op == "cast":
             return self.cast(args[0], v.args[0].dtype, v.dtype)
         text = self.plain(v, args)
-        if v.dtype == "float16":
-            return f"half({text})" if v.op != "where" else text
-        return text
+        return text if v.op == "where" else self.rounded(text, v.dtype)
+
+    def rounded(self, text: str, dtype: str) -> str:
+        """A float32 in registers as a value of a narrower dtype; of other dtypes it is that already."""
+        return f"{ROUNDING[dtype]}({text})" if dtype in ROUNDING else text
 
     def element(self, buffer: int, index: str, dtype: str) -> str:
         """A load, as a value in registers."""
@@ -153,7 +156,7 @@ class ScalarPrinter:
             return f"u{v.op}({args[0]}, {args[1]})"
         if v.op in INFIX:
             text = f"{args[0]} {INFIX[v.op]} {args[1]}"
-            return text if v.dtype in WIDE or v.dtype in ("bool", "float16") else f"{v.dtype}({text})"
+            return text if v.dtype in WIDE or v.dtype in ("bool", *ROUNDING) else f"{v.dtype}({text})"
         if v.op == "div" and v.dtype in ir.FLOATS:
             return f"{args[0]} / {args[1]}"
         if v.op == "neg":
@@ -162,13 +165,13 @@ class ScalarPrinter:
 
     def register(self, dtype: str) -> str:
         """The type's name in the source."""
-        return {"float16": "float32", INDEX: "int64"}.get(dtype, dtype)
+        return "int64" if dtype == INDEX else ir.computing_dtype(dtype)
 
     def cast(self, text: str, source: str, target: str) -> str:
         if target == "bool":
             return text if source == "bool" else f"{text} != {self.constant(ir.const(0, source))}"
-        if target == "float16":
-            return f"half({text})" if source == "float32" else f"half(float32({text}))"
+        if target in ROUNDING:
+            return self.rounded(text if self.register(source) == "float32" else f"float32({text})", target)
         if self.register(source) == self.register(target):
             return text
         if source in ir.FLOATS and target not in ir.FLOATS:

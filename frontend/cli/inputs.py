@@ -223,18 +223,22 @@ def made_up(name: str, word: str, shape: Shape, dtype: str) -> np.ndarray:
     and for labels."""
     import numpy as np
 
+    from mxc.compiler.ops.dtypes import converted, numpy_dtype
+
     if word != "random":
-        return np.full(shape, word == "ones", dtype)
+        return converted(np.full(shape, word == "ones"), numpy_dtype(dtype))
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    if np.dtype(dtype).kind != "f" or name.endswith("label"):
-        return rng.integers(0, 2 if dtype == "bool" else 10, shape).astype(dtype)
-    return rng.standard_normal(shape, np.float32).astype(dtype)
+    if "float" not in dtype or name.endswith("label"):
+        return converted(rng.integers(0, 2 if dtype == "bool" else 10, shape), numpy_dtype(dtype))
+    return converted(rng.standard_normal(shape, np.float32), numpy_dtype(dtype))
 
 
 def made_up_parameter(name: str, shape: Shape, dtype: str) -> np.ndarray:
     """Values of a parameter or auxiliary state with which activations keep their size: a weight's are normally
     distributed with a variance of 2 over what a unit sums, variances and scales lie around 1, all else around 0."""
     import numpy as np
+
+    from mxc.compiler.ops.dtypes import converted, numpy_dtype
 
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     if name.endswith(("_var", "gamma")):
@@ -243,4 +247,4 @@ def made_up_parameter(name: str, shape: Shape, dtype: str) -> np.ndarray:
         values = rng.standard_normal(shape) * (2 / max(1, int(np.prod(shape[1:])))) ** 0.5
     else:
         values = rng.uniform(-0.1, 0.1, shape)
-    return np.asarray(values).astype(dtype)
+    return converted(np.asarray(values), numpy_dtype(dtype))

@@ -126,9 +126,9 @@ def _sizes(found: list[tuple[str, Shape | None]]) -> dict[str, Any]:
 
 
 def _itemsize(dtype: str) -> int:
-    import numpy as np
+    from mxc.compiler.ops.dtypes import numpy_dtype
 
-    return np.dtype(dtype).itemsize
+    return numpy_dtype(dtype).itemsize
 
 
 def of_artifact(path: str) -> dict[str, Any]:

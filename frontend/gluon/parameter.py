@@ -9,6 +9,7 @@ import numpy as np
 
 from mxc import autograd, initializer
 from mxc.compiler.error import ArgumentTypeError, AssertedError, MXNetError
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.context import Context, cpu, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -213,9 +214,9 @@ class Parameter:
                 data = data.astype(self.dtype, copy=False)
             else:
                 self.cast(data.dtype)
-        elif np.dtype(self.dtype) != np.dtype(data.dtype):
-            raise _BadShape(f"parameter {self.name}: the loaded array is {np.dtype(data.dtype).name}, expected "
-                            f"{np.dtype(self.dtype).name}; cast_dtype=True casts it")
+        elif dtype_name(self.dtype) != data._array.dtype:
+            raise _BadShape(f"parameter {self.name}: the loaded array is {data._array.dtype}, expected "
+                            f"{dtype_name(self.dtype)}; cast_dtype=True casts it")
         self._shape = data.shape
         devices = [ctx] if isinstance(ctx, Context) else None if ctx is None else list(ctx)
         there = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from mxc import ndarray
 from mxc.compiler.error import AssertedError, MXNetError, nearest
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.context import Context
 from mxc.gluon.parameter import UNIFORM, Constant, Parameter
 from mxc.ndarray import NDArray
@@ -87,7 +88,7 @@ class ParameterDict:
                 setattr(found, key, value)
             elif key == "shape" and value is not None:
                 found.shape = _united(full, has, (value,) if isinstance(value, int) else tuple(value))
-            elif key == "dtype" and np.dtype(value) == np.dtype(has):
+            elif key == "dtype" and dtype_name(value) == dtype_name(has):
                 continue
             elif value is not None and value != has:
                 raise AssertedError(f"parameter {full} is there with {key}={has!r}, and is asked for with "

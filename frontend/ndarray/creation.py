@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.system import opencv
 from mxc.ndarray.ndarray import KINDS, NDArray, apply, wrapped
@@ -36,7 +37,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     wanted = "float32" if dtype is None else dtype
     if values.dtype.kind in "OSU" and source_array is not None:
         values = _numbers(values, dtype_name(wanted))
-    if values.dtype.kind not in "biuf":
+    if values.dtype.kind not in "biuf" and dtypes.dtype_name(values.dtype) != "bfloat16":
         raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
                                 f"{values.dtype}; make numbers of it, as .astype('float32') does")
     return NDArray(Array.of(values, wanted, ctx or current_context()))
@@ -45,7 +46,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 def _numbers(values: np.ndarray, dtype: str) -> np.ndarray:
     """Objects or texts as numbers, where NumPy can make numbers of them; else raises TypeError."""
     try:
-        return values.astype(dtype)
+        return dtypes.converted(values, dtypes.numpy_dtype(dtype))
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"source_array is of {values.dtype} and does not become numbers of {dtype}: {error}; "
                                 "make numbers of it before, as .astype('float32') does where each element is one or "

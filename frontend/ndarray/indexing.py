@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.ndarray.index_keys import INTEGERS, array_of, check_empty, check_forward, parse
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
@@ -100,7 +101,8 @@ def _values(value: Any, dtype: str) -> np.ndarray:
         return source.data
     try:
         values = np.asarray(value)
-        return values if values.dtype.kind in "biuf" else np.array(value, dtype)
+        is_number = values.dtype.kind in "biuf" or values.dtype == dtypes.BFLOAT16
+        return values if is_number else np.array(value, "float32" if dtype == "bfloat16" else dtype)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"NDArray does not support assignment with non-array-like object {value} of type "
                                 f"{type(value)}") from None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT
 from mxc.ndarray import gradients, indexing
 from mxc.ndarray.arithmetic import Arithmetic
@@ -60,9 +61,10 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         return self._array.shape
 
     @property
-    def dtype(self) -> type:
-        """NumPy's scalar type, as `numpy.float32`."""
-        return self._array.layout.dtype.type
+    def dtype(self) -> Any:
+        """NumPy's scalar type, as `numpy.float32`; of bfloat16 `numpy.dtype([("bfloat16", numpy.uint16)])`."""
+        dtype = self._array.layout.dtype
+        return dtype if dtype.names else dtype.type
 
     @property
     def size(self) -> int:
@@ -90,7 +92,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape))
-        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {shape} @{self.context}>"
+        return f"\n{dtypes.widened(self.asnumpy())!s}\n<{type(self).__name__} {shape} @{self.context}>"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -126,14 +128,15 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
     # -- values
 
     def asnumpy(self) -> np.ndarray:
-        """A NumPy copy, after all pending writes are done."""
+        """A NumPy copy, after all pending writes are done. Of bfloat16 it has the bits, as MXNet's:
+        `x.astype("float32").asnumpy()` has numbers."""
         return self._array.numpy()
 
     def asscalar(self) -> Any:
-        """The only element, as a NumPy scalar. Raises ValueError when there is not exactly one."""
+        """The only element, as a NumPy scalar, of bfloat16 as float32. Raises ValueError where there are others."""
         if self.size != 1:
             raise ValueError(f"the array of shape {self.shape} is not a scalar: it has {self.size} elements, not 1")
-        return self.asnumpy().reshape(-1)[0]
+        return dtypes.widened(self.asnumpy()).reshape(-1)[0]
 
     def wait_to_read(self) -> None:
         """Return when pending writes to this array are done; raises what they raised."""

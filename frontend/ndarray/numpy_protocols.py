@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.compiler.ops import dtypes
 from mxc.ndarray import arithmetic
 
 # The functions of NumPy that `number * array` and other operators of Python call.
@@ -45,10 +46,11 @@ class NumpyProtocols:
         return self.numpy.__array_interface__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy or (dtype is not None and np.dtype(dtype) != self._array.dtype):
+        if copy or (dtype is not None and dtypes.dtype_name(dtype) != self._array.dtype):
             if copy is False:
                 raise ValueError(f"an array of {self._array.dtype} cannot be taken as {np.dtype(dtype)} without a copy")
-            return self._array.numpy().astype(dtype, copy=False)
+            values = self._array.numpy()
+            return values if dtype is None else dtypes.converted(values, np.dtype(dtype))
         return self.numpy
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -140,9 +142,10 @@ def imported(dlpack: Any) -> np.ndarray:
 
 
 def _values(value: Any) -> Any:
-    """A value in which every array is replaced by a NumPy array, in lists, tuples and dicts too."""
+    """A value in which every array is replaced by a NumPy array, of bfloat16 by one of float32, in lists, tuples and
+    dicts too."""
     if isinstance(value, NumpyProtocols):
-        return value._array.numpy()
+        return dtypes.widened(value._array.numpy())
     if type(value) in (list, tuple):
         return type(value)(map(_values, value))
     return value

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from mxc import ndarray as nd
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.lr_scheduler import LRScheduler
 from mxc.ndarray import NDArray
 from mxc.runtime import update_calls, updates
@@ -113,8 +114,8 @@ class Optimizer:
         return None
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        """`create_state` for the weight. With `multi_precision` a float16 weight has a pair instead: its float32 copy
-        and the state for that. Warns of a float16 weight without `multi_precision`."""
+        """`create_state` for the weight. With `multi_precision` a float16 or bfloat16 weight has a pair instead: its
+        float32 copy and the state for that. Warns of a float16 weight without `multi_precision`."""
         if self._is_mixed(weight):
             copy = weight.astype("float32")
             return copy, self.create_state(index, copy)
@@ -137,7 +138,7 @@ class Optimizer:
             self.update(index, weight, grad, state)
 
     def _is_mixed(self, weight: NDArray) -> bool:
-        return self.multi_precision and weight._array.dtype == "float16"
+        return self.multi_precision and weight._array.dtype in NARROW
 
     # -- rates and decays
 

@@ -11,6 +11,7 @@ from mxc.base import _Null
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.compose import hidden_key, input_names, is_user_key, make_node, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.operator import Operator
 from mxc.compiler.passes.stated import DTYPE_CODES
 from mxc.name import NameManager
@@ -109,7 +110,7 @@ def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbo
     """
     from mxc.symbol.symbol import Symbol
 
-    texts = {key: np.dtype(value).name if key == "dtype" and _is_type(value) else attribute_text(value)
+    texts = {key: dtypes.dtype_name(value) if key == "dtype" and _is_type(value) else attribute_text(value)
              for key, value in attrs.items() if value is not _Null}
     scope = {key: attribute_text(value) for key, value in AttrScope._current.value.get(attr).items()}
     stored = stored_attributes({**scope, **texts})

@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops.dtypes import scalar_type
 from mxc.runtime.array import dtype_name
 from mxc.util import is_np_shape
 
@@ -52,7 +51,7 @@ def types(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partia
     known = {name: dtype_name(value) for name, value in _named(symbol, args, kwargs).items()}
     graph = symbol.graph
     facts = infer_dtype(graph, known, partial=True)
-    found = [[None if dtype is None else np.dtype(dtype).type for dtype in group]
+    found = [[None if dtype is None else scalar_type(dtype) for dtype in group]
              for group in _grouped(symbol, graph, facts)]
     if partial or all(dtype is not None for group in found for dtype in group):
         return tuple(found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FLOATS, RoutineKernel, computing_dtype
+from mxc.compiler.ops.dtypes import widened, write
 
 DTYPES = (*FLOATS, "bool", "uint8", "int8", "int32", "int64", "uint32", "uint64")
 
@@ -106,7 +107,7 @@ def units(kernel: RoutineKernel) -> int:
 
 
 def scratch(kernel: RoutineKernel) -> list[tuple[str, str, int]]:
-    """(name, dtype, count) of each scratch array; float16 is kept as float32."""
+    """(name, dtype, count) of each scratch array; float16 and bfloat16 are kept as float32."""
     names = numbers(kernel)
     found = []
     for name, dtype, count in find(kernel.routine).scratch:
@@ -117,8 +118,8 @@ def scratch(kernel: RoutineKernel) -> list[tuple[str, str, int]]:
 def run(kernel: RoutineKernel, arrays: Sequence[np.ndarray]) -> None:
     """Runs `kernel` on flat NumPy arrays in place: what its compiled code has to do."""
     spec, wide = find(kernel.routine), []
-    for array in arrays:  # float16 is computed as float32
-        wide.append(array.astype(np.float32) if array.dtype == np.float16 else array)
+    for array in arrays:  # float16 and bfloat16 are computed as float32
+        wide.append(array.astype(np.float32) if array.dtype == np.float16 else widened(array))
     spare = [np.zeros(count, dtype) for _, dtype, count in scratch(kernel)]
     constants: dict[str, object] = {}
     for name, value in kernel.constants:
@@ -127,4 +128,4 @@ def run(kernel: RoutineKernel, arrays: Sequence[np.ndarray]) -> None:
         spec.function(0, units(kernel), *wide, *spare, *kernel.extents, **constants)
     for array, computed in zip(arrays, wide, strict=True):
         if computed is not array:
-            array[:] = computed
+            write(array, computed)

@@ -105,7 +105,7 @@ def scalar_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dty
     data = ins[0]
     if data is None and (not params["is_int"] or outs[0] == "int64"):
         return ins, outs
-    if data == "bool" or not (params["is_int"] or data is None or data.startswith("float")):
+    if data == "bool" or not (params["is_int"] or data is None or "float" in data):
         return ins, [merge_dtypes(["int64" if params["is_int"] else "float64", outs[0]])]
     return same_dtype(params, ins, outs)
 

@@ -10,6 +10,7 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
 
@@ -72,7 +73,7 @@ def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     data_block = data[-1] if len(data) == rank + 3 else 1
     window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
-    copied = data_block != params.block or any(params.pad) or c.dtype(0) == "float16"
+    copied = data_block != params.block or any(params.pad) or c.dtype(0) in NARROW
     made = calls.blocked_convolution(c.dtype(0), window, _blocked_strides(data, rank), data_block, params.block,
                                      params.columns, copied)
     return made, _blocked_axes(rank)

@@ -193,7 +193,7 @@ def checked_index_routine(c: RoutineNode, params: Params) -> RoutineCall:
     shape = tuple(params.shape)
     texts = [(f"expected indices from {-n if params.negative else 0} to {n - 1} of extent {n}, row {k}, got {{}}",
               params.negative) for k, n in enumerate(shape)]
-    wide = "float64" if c.dtype(0).startswith(("float", "bfloat")) else "int64"
+    wide = "float64" if "float" in c.dtype(0) else "int64"
     made = call("checked_index", (len(shape), prod(c.shape(0)[1:]), *shape, *(1,) * (AXES - len(shape))),
                 negative=params.negative, wide=wide)
     return replace(made, refusals=tuple(texts))

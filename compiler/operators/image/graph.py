@@ -26,7 +26,7 @@ def to_tensor(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 def normalized(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """(data - mean) / std"""
     data, name = inputs[0], builder.dtype(inputs[0])
-    data = data if name.startswith("float") else as_dtype(builder, data, "float32")
+    data = data if "float" in name else as_dtype(builder, data, "float32")
     for op, numbers in (("broadcast_sub", node.params["mean"]), ("broadcast_div", node.params["std"])):
         data = builder.make(op, data, _row(builder, numbers, builder.dtype(data)))  # type: ignore[arg-type]
     return finished(builder, node, [data])

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.dtypes import NARROW, Dtypes, merge_dtypes, require_kind
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all, normal_axis, reduced_shape
 
@@ -100,9 +100,9 @@ def moments(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def batch_norm_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Data and output agree; the statistics and parameters have that dtype too, or float32 where it is float16."""
+    """Data and output agree; the statistics and parameters have that dtype too, or float32 where it is narrower."""
     data = merge_dtypes([ins[0], outs[0]])
     require_kind(data, "float", "data")
-    other = "float32" if data == "float16" else data
+    other = "float32" if data in NARROW else data
     rest = merge_dtypes([other, *ins[1:], *outs[1:]])
     return [data, *[rest] * (len(ins) - 1)], [data, *[rest] * (len(outs) - 1)]

@@ -11,6 +11,7 @@ from mxc.compiler.kernel.ir import Value, apply, cast, computing_dtype, const
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
 from mxc.compiler.operators.pooling.shape import Windows, windows
+from mxc.compiler.ops.dtypes import lowest
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
 
@@ -18,8 +19,8 @@ from mxc.compiler.ops.shapes import Shape
 def _outside(dtype: str, empty: bool) -> Value:
     """The value that a maximum takes for an element outside of the image. empty: whether some windows lie outside
     altogether; their maximum is the lowest finite number."""
-    if dtype.startswith("float"):
-        return const(float(np.finfo(dtype).min) if empty else float("-inf"), dtype)
+    if "float" in dtype:
+        return const(lowest(dtype) if empty else float("-inf"), dtype)
     return const(int(np.iinfo(dtype).min), dtype)
 
 

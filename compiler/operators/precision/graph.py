@@ -32,8 +32,7 @@ def sum_sq(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opti
     """A sum of each array in float32, or in float64 where it is, joined."""
     parts = []
     for data in inputs:
-        wide = builder.make("Cast", data, dtype="float32") if builder.dtype(data) == "float16" else data
-        total = builder.make("sum", builder.make("square", wide))
+        total = builder.make("sum", builder.make("square", widened(builder, data)))
         parts.append(builder.make("Cast", as_shape(builder, total, (1,)), dtype="float32"))
     joined = parts[0] if len(parts) == 1 else builder.make("Concat", *parts, num_args=len(parts), dim=0)
     return finished(builder, node, [joined])

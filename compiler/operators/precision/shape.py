@@ -6,7 +6,7 @@ from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
 
-WIDTHS = "float16", "float32", "float64"  # narrow first
+WIDTHS = "float16", "bfloat16", "float32", "float64"  # narrow first
 
 
 def one_number(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -14,7 +14,7 @@ NEUTRAL = {"_mul_scalar": 1.0, "_div_scalar": 1.0, "_plus_scalar": 0.0, "_minus_
 
 
 def is_float(dtype: str) -> bool:
-    return dtype.startswith("float")
+    return "float" in dtype
 
 
 @rule("_copy", "Cast", "amp_cast")
@@ -65,7 +65,7 @@ def scalar_chain(site: Site, node: Node) -> Entry | None:
     first, second = inner.params.scalar, node.params.scalar
     dtype = site.graph.dtype(Entry(node))
     if is_float(dtype):
-        limits = np.finfo(dtype)
+        limits = np.finfo("float32" if dtype == "bfloat16" else dtype)
         normal = all(float(limits.tiny) <= abs(x) <= float(limits.max) for x in (first, second, first * second))
         exact = normal and (_power_of_two(first) or _power_of_two(second))
     else:

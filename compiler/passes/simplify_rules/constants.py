@@ -8,6 +8,7 @@ import numpy as np
 from mxc.compiler.graph.building import filled
 from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.graph.purity import is_pure
+from mxc.compiler.ops.dtypes import converted, numpy_dtype, widened
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
@@ -50,7 +51,7 @@ def fill_computed(site: Site, node: Node) -> Entry | None:
         shapes = [(1,) * len(shape) for shape in shapes]
     if sum(math.prod(shape) for shape in [*shapes, site.graph.shape(own)]) > LARGEST:
         return None
-    arrays = [np.full(shape, value, site.graph.dtype(entry))
+    arrays = [converted(np.full(shape, value), numpy_dtype(site.graph.dtype(entry)))
               for shape, value, entry in zip(shapes, values, node.inputs, strict=True)]
     dtypes = [site.graph.dtype(own)]
     return _as_fill(site, own, node.op.reference(node.params, arrays, dtypes, site.options.is_train)[0])
@@ -59,10 +60,10 @@ def fill_computed(site: Site, node: Node) -> Entry | None:
 def _as_fill(site: Site, own: Entry, array: np.ndarray) -> Entry | None:
     """A `_full` node for `array`, the value of the old graph's `own`; None unless one float64 says it all."""
     shape, dtype = site.graph.shape(own), site.graph.dtype(own)
-    array = as_dtype(array, np.dtype(dtype))
+    array = widened(as_dtype(array, numpy_dtype(dtype)))
     first = array.reshape(-1)[:1]
     if not np.array_equal(array, np.broadcast_to(first, array.shape), equal_nan=array.dtype.kind == "f"):
         return None
     value = float(first[0])
-    exact = np.asarray(value).astype(dtype) == first[0] or math.isnan(value)
+    exact = np.asarray(value).astype(array.dtype) == first[0] or math.isnan(value)
     return filled(site.builder, shape, value, dtype) if exact else None

@@ -9,6 +9,7 @@ from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
 from mxc.compiler.kernel.text import code_text
+from mxc.compiler.kernel.value_text import walk
 from mxc.compiler.targets.cuda import estimate
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
@@ -62,7 +63,10 @@ class CudaTarget:
         return 1
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template or routine that there is no code for; "" where there is code."""
+        """The template or routine that there is no code for, or bfloat16 in what it computes; "" where there is
+        code."""
+        if isinstance(kernel, LoopKernel) and any(v.dtype == "bfloat16" for v in walk(kernel.roots())):
+            return f"{kernel.name} of bfloat16"
         return lacks(kernel)
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
@@ -82,7 +86,7 @@ class CudaTarget:
         does not compile."""
         library = CudaLibrary()
         for key, kernel in kernels.items():
-            if lacking := lacks(kernel):
+            if lacking := self.lacks(kernel):
                 library.missing[key] = lacking
                 continue
             stored = self.cache.get(key) if self.cache is not None else None

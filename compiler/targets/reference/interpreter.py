@@ -10,6 +10,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.loop import LoopOperator, slice_shape
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
@@ -33,7 +34,7 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     assert node.op is not None
     if isinstance(node.op, LoopOperator):
         return _loop(node.op, inputs, is_train, rng)
-    shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype.name for a in inputs])
+    shapes, dtypes = infer_node(node, [a.shape for a in inputs], [dtype_name(a.dtype) for a in inputs])
     if any(0 in shape for shape in (*shapes, *(a.shape for a in inputs))):
         return of_nothing(node, inputs, shapes, dtypes, is_train)
     try:

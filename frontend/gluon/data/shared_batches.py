@@ -23,7 +23,7 @@ class _Place(NamedTuple):
 
     offset: int
     shape: tuple[int, ...]
-    dtype: str
+    dtype: np.dtype
     is_nd: bool
 
 
@@ -54,7 +54,7 @@ class Blocks:
             if isinstance(value, (NDArray, np.ndarray)) and np.dtype(value.dtype).kind != "O":
                 memory = np.ascontiguousarray(value.asnumpy() if isinstance(value, NDArray) else value)
                 found.append((memory, end))
-                made = _Place(end, value.shape, memory.dtype.str, isinstance(value, NDArray))
+                made = _Place(end, value.shape, memory.dtype, isinstance(value, NDArray))
                 end += -(-memory.nbytes // ALIGNMENT) * ALIGNMENT
                 return made
             if isinstance(value, dict):
@@ -95,8 +95,7 @@ class Blocks:
 
 def _filled(tree: Any, memory: Any) -> Any:
     if isinstance(tree, _Place):
-        values = np.ndarray(tree.shape, np.dtype(tree.dtype), memory, tree.offset) if memory else np.empty(
-            tree.shape, np.dtype(tree.dtype))
+        values = np.ndarray(tree.shape, tree.dtype, memory, tree.offset) if memory else np.empty(tree.shape, tree.dtype)
         return NDArray(Array.of(values)) if tree.is_nd else values.copy()
     if isinstance(tree, dict):
         return {key: _filled(each, memory) for key, each in tree.items()}

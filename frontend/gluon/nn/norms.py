@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from mxc.compiler.ops.dtypes import NARROW, dtype_name
 from mxc.gluon.hybrid_block import HybridBlock
 
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
@@ -57,8 +56,8 @@ class _BatchNorm(HybridBlock):
         return _text(self, **self._kwargs, in_channels=self.gamma.shape[0] or None)
 
     def cast(self, dtype: Any) -> None:
-        """Cast the parameters; those of float16 layers stay float32."""
-        super().cast("float32" if np.dtype(dtype).name == "float16" else dtype)
+        """Cast the parameters; those of float16 and bfloat16 layers stay float32."""
+        super().cast("float32" if dtype_name(dtype) in NARROW else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See the class."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from mxc import ndarray, symbol
 from mxc.compiler.error import ArgumentError, AssertedError
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.parameter import Parameter
 from mxc.ndarray import NDArray
@@ -90,7 +89,7 @@ class _RNNLayer(HybridBlock):
     def cast(self, dtype: Any) -> None:
         """Cast the parameters, and the states that it begins with."""
         super().cast(dtype)
-        self._dtype = np.dtype(dtype).name
+        self._dtype = dtype_name(dtype)
 
     def __call__(self, inputs: Any, states: Any = None,  # type: ignore[override]  # a call without states
                  sequence_length: Any = None, **kwargs: Any) -> Any:

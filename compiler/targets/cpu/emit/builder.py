@@ -20,12 +20,13 @@ from mxc.compiler.targets.cpu.emit.transpose import transposed
 
 I64 = "i64"
 TYPES = {
-    "float16": "half", "float32": "float", "float64": "double", "bool": "i8", "int8": "i8", "uint8": "i8",
-    "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "index": "i64",
+    "float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double", "bool": "i8", "int8": "i8",
+    "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",
+    "index": "i64",
 }
 BYTES = {
-    "float16": 2, "float32": 4, "float64": 8, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4,
-    "uint32": 4, "int64": 8, "uint64": 8, "index": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2,
+    "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "index": 8,
 }
 _WIDTHS = {"half": 2, "float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}  # bytes
 _MANGLED = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}

@@ -222,7 +222,7 @@ class _Loops(Sweeps):
             for i in sweep:
                 place = slots[i] + (accumulators[i].combine in ARG)
                 text = f"s{place}[i{axis} - start]"
-                finished[i] = f"half({text})" if accumulators[i].body.dtype == "float16" and place == slots[i] else text
+                finished[i] = self.printer.rounded(text, accumulators[i].body.dtype) if place == slots[i] else text
         self.acc_names = dict(finished)
         every = [s for s in self.kernel.stores if self.uses_reduce(s) and s not in self.early]
         once = [s for s in self.kernel.stores if not self.uses_reduce(s)]

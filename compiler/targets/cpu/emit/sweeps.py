@@ -10,6 +10,7 @@ from mxc.compiler.kernel.canonical import fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
 from mxc.compiler.targets.cpu.emit.skeletons import PARTIAL, fetched, skeleton, streams
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
+from mxc.compiler.targets.scalar_printer import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Sweeps(LoopPrinter):
         bodies = [self.kernel.accumulators[i].body for i in sweeps[-1]]
         computed = {id(v) for v in ir.walk(bodies) if v.op in ir.FUNCTIONS and v.dtype == store.value.dtype}
         found = [v for v in ir.walk([store.value]) if id(v) in computed and self.sweeps(v)]
-        if len(found) != 1 or self.kernel.buffers[store.buffer] != found[0].dtype or found[0].dtype == "float16":
+        if len(found) != 1 or self.kernel.buffers[store.buffer] != found[0].dtype or found[0].dtype in ROUNDING:
             return None
         return None if self.loads_besides(store.value, found[0]) else Kept(store, found[0])
 
@@ -108,9 +109,9 @@ class Sweeps(LoopPrinter):
                     self.acc_names[i] = self.own("best", i)
                     continue
                 self.acc_names[i] = total = self.own("acc", i)
-                if accumulators[i].body.dtype == "float16":
+                if accumulators[i].body.dtype in ROUNDING:
                     with self.each_lane():
-                        self.source(f"{total} = half({total})")
+                        self.source(f"{total} = {self.printer.rounded(total, accumulators[i].body.dtype)}")
             self.hoist(self.kernel.roots())
             if sweep is order[0]:
                 self.fetch_ahead()

@@ -1,12 +1,13 @@
 """What names mean in the typed source of kernels, and the printing of single steps on them as LLVM IR.
 
-A `Typed` is a scalar in registers with its dtype: float16 is a float32 there, bool one bit. A `Buffer` is an address
-with a dtype and a position. Each position has an alias scope of its own, so LLVM knows that a store through one buffer
-changes nothing read through another and vectorises without run-time checks. A store may still be in place over a load
-of the same index: what it stores depends on that load.
+A `Typed` is a scalar in registers with its dtype: float16 and bfloat16 are float32 there, bool one bit. A `Buffer` is
+an address with a dtype and a position. Each position has an alias scope of its own, so LLVM knows that a store through
+one buffer changes nothing read through another and vectorises without run-time checks. A store may still be in place
+over a load of the same index: what it stores depends on that load.
 """
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,11 +50,12 @@ def promoted(x: str, y: str) -> str:
 
 
 class Steps:
-    """Prints single steps of typed values through a builder. buffers: how many alias scopes there are."""
+    """Prints single steps of typed values through a builder. native: see Arithmetic. buffers: how many alias scopes
+    there are."""
 
-    def __init__(self, half: bool, buffers: int):
+    def __init__(self, native: Set[str], buffers: int):
         self.b = Builder()
-        self.arithmetic = Arithmetic(self.b, half)
+        self.arithmetic = Arithmetic(self.b, native)
         self.buffers = buffers
         self.products: set[tuple[str, str]] = set()  # dtypes of the rows and matrices of `product_`
 

@@ -74,6 +74,11 @@ def half(s: Steps, x: Typed) -> Typed:
     return Typed(s.arithmetic.rounded(x.value, "float16"), "float32")
 
 
+def brain(s: Steps, x: Typed) -> Typed:
+    """float32 rounded to bfloat16 and back."""
+    return Typed(s.arithmetic.rounded(x.value, "bfloat16"), "float32")
+
+
 def integer(s: Steps, args: Typed, position: Typed) -> Typed:
     """The int64 at `position` of args."""
     return Typed(_word(s, args, position, "i64"), "int64")
@@ -144,6 +149,6 @@ def words() -> dict[str, Word]:
     found |= {"udiv": functools.partial(_index, "udiv"), "umod": functools.partial(_index, "urem")}
     found |= {"sum_": functools.partial(_collected, "add"), "prod_": functools.partial(_collected, "mul")}
     found |= {f"{op}_": functools.partial(_random, op, result) for op, result in RANDOM.items()}
-    found |= {word.__name__: word for word in (select, half, integer, load_where, transposed, product_,
+    found |= {word.__name__: word for word in (select, half, brain, integer, load_where, transposed, product_,
                                                     elsewhere, streamed, fence, fetch)}
     return found

@@ -1,18 +1,21 @@
 """The operations of kernel values as LLVM IR, on scalars or vectors alike.
 
-In registers float16 is a float that has been rounded to float16, bool is i1; all other dtypes are as in memory.
+In registers float16 and bfloat16 are floats that have been rounded to these, bool is i1; all other dtypes are as in
+memory.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from mxc.compiler.kernel.ir import Value as Scalar
+from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops import functions
+from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.scalar_functions.records import BUILTINS, OF_KERNELS
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
-FLOATING = frozenset(["float16", "float32", "float64"])
+FLOATING = frozenset(["float16", "bfloat16", "float32", "float64"])
 ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 INTRINSICS = {f.step: f.c for f in BUILTINS.values() if f.step and f.c}
 LIBM = {name: f.c for name, f in OF_KERNELS.items() if f.c} | {"pow": "pow", "mod": "fmod"}
@@ -20,14 +23,14 @@ LIBM = {name: f.c for name, f in OF_KERNELS.items() if f.c} | {"pow": "pow", "mo
 
 def register_type(dtype: str) -> str:
     """The scalar type in registers."""
-    return {"float16": "float", "bool": "i1"}.get(dtype, TYPES[dtype])
+    return {"float16": "float", "bfloat16": "float", "bool": "i1"}.get(dtype, TYPES[dtype])
 
 
 class Arithmetic:
-    """Prints single steps. `half`: the target converts float16 in hardware."""
+    """Prints single steps. native: which of float16 and bfloat16 the target converts in hardware."""
 
-    def __init__(self, builder: Builder, half: bool):
-        self.b, self.half = builder, half
+    def __init__(self, builder: Builder, native: Set[str]):
+        self.b, self.native = builder, native
 
     # --- between memory and registers
 
@@ -35,17 +38,21 @@ class Arithmetic:
         """What was loaded from memory of `dtype`, as it is kept in registers."""
         if dtype == "float16":
             return self._from_half(x)
+        if dtype == "bfloat16":
+            return self.b.convert("bitcast", self._bits("shl", self.b.convert("zext", x, "i32"), 16), "float")
         return self.b.compare("ne", x, self.b.zero(x.type)) if dtype == "bool" else x
 
     def stored(self, x: Value, dtype: str) -> Value:
         """The inverse of `loaded`."""
         if dtype == "float16":
             return self._to_half(x)
+        if dtype == "bfloat16":
+            return self._to_brain(x)
         return self.b.convert("zext", x, "i8") if dtype == "bool" else x
 
     def _from_half(self, x: Value) -> Value:
         b = self.b
-        if self.half:
+        if "float16" in self.native:
             return b.convert("fpext", x, "float")
         # the exponent is rebiased by one multiplication, which also normalises denormals
         bits = b.convert("zext", b.convert("bitcast", x, "i16"), "i32")
@@ -60,7 +67,7 @@ class Arithmetic:
 
     def _to_half(self, x: Value) -> Value:
         b = self.b
-        if self.half:
+        if "float16" in self.native:
             return b.convert("fptrunc", x, "half")
         bits = b.convert("bitcast", x, "i32")
         magnitude = self._bits("and", bits, 0x7FFFFFFF)
@@ -76,6 +83,18 @@ class Arithmetic:
         sign = self._bits("and", self._bits("lshr", bits, 16), 0x8000)
         return b.convert("bitcast", b.convert("trunc", b.binary("or", result, sign), "i16"), "half")
 
+    def _to_brain(self, x: Value) -> Value:
+        """The upper half of a float, rounded to the nearest, halves to the even one. Hardware makes denormals zeros."""
+        b = self.b
+        if "bfloat16" in self.native:
+            return b.convert("bitcast", b.convert("fptrunc", x, "bfloat"), "i16")
+        bits = b.convert("bitcast", x, "i32")
+        upper = self._bits("lshr", bits, 16)
+        odd = self._bits("and", upper, 1)
+        rounded = self._bits("lshr", b.binary("add", self._bits("add", bits, 0x7FFF), odd), 16)
+        result = b.select(b.compare("uno", x, x), self._bits("or", upper, 0x40), rounded)
+        return b.convert("trunc", result, "i16")
+
     def _number(self, number: float, kind: str) -> Value:
         return self.b.number(number, kind)
 
@@ -85,8 +104,8 @@ class Arithmetic:
     # --- steps
 
     def rounded(self, x: Value, dtype: str) -> Value:
-        """x as a value of `dtype` again: rounds for float16."""
-        return self._from_half(self._to_half(x)) if dtype == "float16" else x
+        """x as a value of `dtype` again: rounds for float16 and bfloat16."""
+        return self.loaded(self.stored(x, dtype), dtype) if dtype in NARROW else x
 
     def step(self, v: Scalar, args: Sequence[Value]) -> Value:
         """Any operation but const, axis, load, acc and what kernel/math.py expands; arguments are all scalars or all
@@ -119,7 +138,7 @@ class Arithmetic:
         if target == "bool":
             return b.compare("une" if source in FLOATING else "ne", x, b.zero(x.type))
         if source in FLOATING and target in FLOATING:
-            narrower = BYTES[element_dtype(x)] > BYTES["float32" if target == "float16" else target]
+            narrower = BYTES[element_dtype(x)] > BYTES[computing_dtype(target)]
             return self.rounded(b.convert("fptrunc" if narrower else "fpext", x, kind), target)
         if source in FLOATING:
             bits = max(32, 8 * BYTES[target])

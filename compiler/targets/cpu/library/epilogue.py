@@ -35,7 +35,7 @@ class Epilogue:
 
     def __init__(self, kernel: CallKernel, b: Builder, args: Value, isa: Isa):
         self.kernel, self.b, self.isa = kernel, b, isa
-        self.arithmetic = Arithmetic(b, isa.half)
+        self.arithmetic = Arithmetic(b, isa.narrow)
         count = len(kernel.buffers)
         self.buffers = [Array(b, b.argument(args, i, "ptr"), dtype) for i, dtype in enumerate(kernel.buffers)]
         first = count + len(kernel.extents)

@@ -202,8 +202,8 @@ def _print_tile(p: Printing, rows: int, vectors: int, given: TileCall) -> None:
     for t in b.range(0, given.count):
         a, c = p.array(given.a).at(t * given.step), p.array(given.c).at(t * rows * given.c_pitch)
         lines = [a.at(i * given.pitch) if g.rows_in_place else a.at(i) for i in range(rows)]
-        sums = chained(Arithmetic(b, p.isa.half), lanes, lines, 1 if g.rows_in_place else mr, Panel(panel, nr, vectors),
-                       given.depth, whole)
+        sums = chained(Arithmetic(b, p.isa.narrow), lanes, lines, 1 if g.rows_in_place else mr,
+                       Panel(panel, nr, vectors), given.depth, whole)
         places = [c.at(i * given.c_pitch + j * lanes) for i in range(rows) for j in range(vectors)]
         keep_sums(sums, [(place, 0) for place in places], given.add)
 

@@ -72,7 +72,7 @@ def _print_tile(b: Builder, isa: Isa, given: str, stored: str, rows: int) -> Non
         pitch, columns, depth, valid = f[1], f[4], f[5], f[6]
         lines = [left.at(i * pitch) for i in range(rows)]
         whole = depth - depth % STEP
-        sums = chained(Arithmetic(b, isa.half), lanes, lines, 1, Panel(panel, PANEL, vectors), depth, whole)
+        sums = chained(Arithmetic(b, isa.narrow), lanes, lines, 1, Panel(panel, PANEL, vectors), depth, whole)
         places = [i * columns + j * lanes for i, j in grid]
         with b.when(valid >= PANEL):
             for total, place in zip(sums, places, strict=True):

@@ -10,8 +10,8 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES
 
 @dataclass(frozen=True)
 class Isa:
-    """An instruction set. vector_bytes: the size of a vector register. registers: how many of them there are. half:
-    whether it converts float16 in hardware.
+    """An instruction set. vector_bytes: the size of a vector register. registers: how many of them there are. narrow:
+    which of float16 and bfloat16 it converts in hardware.
 
     rows, vectors: the register tile of the matrix kernels, `rows` x (`vectors` registers); it leaves room for the
     operands of a multiply-add: rows * vectors + vectors + 1 <= registers. features: LLVM's names, "+" in front.
@@ -20,7 +20,7 @@ class Isa:
     name: str
     vector_bytes: int
     registers: int
-    half: bool
+    narrow: frozenset[str]
     rows: int
     vectors: int
     features: str
@@ -35,8 +35,13 @@ class Isa:
         """Whether it multiplies bytes and adds four products each to sums of int32 in one instruction."""
         return "+avx512vnni" in self.features
 
+    @property
+    def pairs(self) -> bool:
+        """Whether it multiplies bfloat16 and adds two products each to sums of float32 in one instruction."""
+        return "+avx512bf16" in self.features
+
     def lanes(self, dtype: str) -> int:
-        """Elements of the *computing* dtype in one register (float16 is computed as float32)."""
+        """Elements of the *computing* dtype in one register (float16 and bfloat16 are computed as float32)."""
         return self.vector_bytes // max(BYTES[dtype], 4)
 
     def tile(self, dtype: str) -> tuple[int, int]:
@@ -44,12 +49,14 @@ class Isa:
         return self.rows, self.vectors * self.lanes(dtype)
 
 
-AVX2 = Isa("avx2", 32, 16, True, 6, 2, "+avx2,+fma,+f16c")
-AVX512 = Isa("avx512", 64, 32, True, 12, 2, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c")
-AVX512_VNNI = Isa("avx512vnni", 64, 32, True, 12, 2, f"{AVX512.features},+avx512vnni")
-NEON = Isa("neon", 16, 32, True, 8, 3, "+neon")
-PLAIN = Isa("plain", 16, 16, False, 6, 2, "+sse4.1")
-ISAS = {isa.name: isa for isa in (AVX2, AVX512, AVX512_VNNI, NEON, PLAIN)}
+HALF = frozenset(["float16"])
+AVX2 = Isa("avx2", 32, 16, HALF, 6, 2, "+avx2,+fma,+f16c")
+AVX512 = Isa("avx512", 64, 32, HALF, 12, 2, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c")
+AVX512_VNNI = Isa("avx512vnni", 64, 32, HALF, 12, 2, f"{AVX512.features},+avx512vnni")
+AVX512_BF16 = Isa("avx512bf16", 64, 32, HALF | {"bfloat16"}, 12, 2, f"{AVX512_VNNI.features},+avx512bf16")
+NEON = Isa("neon", 16, 32, HALF, 8, 3, "+neon")
+PLAIN = Isa("plain", 16, 16, frozenset(), 6, 2, "+sse4.1")
+ISAS = {isa.name: isa for isa in (AVX2, AVX512, AVX512_VNNI, AVX512_BF16, NEON, PLAIN)}
 
 
 def fitting(features: str) -> Isa:
@@ -58,7 +65,8 @@ def fitting(features: str) -> Isa:
     have = set(features.split(","))
     if "+neon" in have or platform.machine() in ("aarch64", "arm64"):
         return NEON
-    return next((isa for isa in (AVX512_VNNI, AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
+    wide = (AVX512_BF16, AVX512_VNNI, AVX512, AVX2)
+    return next((isa for isa in wide if have.issuperset(isa.features.split(","))), PLAIN)
 
 
 @functools.cache
