@@ -289,7 +289,8 @@ def chosen(*shape: int, **how) -> bool:
     return "winograd" in chosen_text(*shape, **how)
 
 
-def chosen_text(n: int, channels: int, filters: int, size: int, dtype: str = "float32", more: str = "", **fields) -> str:
+def chosen_text(n: int, channels: int, filters: int, size: int, dtype: str = "float32", more: str = "",
+                **fields) -> str:
     more = more or "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1), num_group=1"
     graph = parse_graph(f"graph(x: {dtype}[{n},{channels},{size},{size}], w: {dtype}[{filters},{channels},3,3])\n"
                         f" y = Convolution(x, w, {more}, num_filter={filters}, no_bias=True)\n return y")

@@ -18,8 +18,9 @@ from mxc.compiler.system.input_files import content
 
 DESCRIPTION = """Measure how long one run of a model takes, for inference: the least time, percentiles and the mean, in
 milliseconds, and how much memory it takes: parameters as they were given, what is prepared of them, the arena between
-kernels, what of all this runs hold, and the whole process. Parameters are made up where there is no file of them: times do not depend on them. With --compare, say
-how the least time, which other programs disturb least, stands to that of an earlier --json."""
+kernels, what of all this runs hold, and the whole process. Parameters are made up where there is no file of them: times
+do not depend on them. With --compare, say how the least time, which other programs disturb least, stands to that of an
+earlier --json."""
 EXAMPLES = """
   mxc bench net-symbol.json --shape data=1,3,224,224
   mxc bench net-symbol.json --shape data=1,3,224,224 --threads 1 --seconds 10 --json > old.json

@@ -25,9 +25,9 @@ from mxc.compiler.system import env
 CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
-kernels and the parameters as these read them, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
-begins another set of shapes, which shares kernels and parameters with the first. Prints how many nodes became how many
-kernels, the memory between them, and how many kernels the cache had.
+kernels and the parameters as these read them, which mxc.load and `mxc run` start without a compiler. A --shape that
+names an input again begins another set of shapes, which shares kernels and parameters with the first. Prints how many
+nodes became how many kernels, the memory between them, and how many kernels the cache had.
 
 An artifact is a program: who loads it runs its code."""
 EXAMPLES = """
