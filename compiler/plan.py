@@ -174,8 +174,7 @@ class Plan:
         (`resident_bytes`). parameters: bytes by name."""
         arrays = [self.buffers[i] for i in self.read_in_runs]
         held = {(b.pool, b.name): b.nbytes for b in arrays if b.pool not in ("arena", "prepared", "status")}
-        kept = sum(nbytes for (pool, name), nbytes in held.items()
-                   if pool in ("argument", "aux") and name in parameters)
+        kept = sum(n for (pool, name), n in held.items() if pool in ("argument", "aux") and name in parameters)
         parts = {"kept_bytes": kept, "prepared_bytes": self.prepared_bytes, "arena_bytes": self.arena_bytes,
                  "scratch_bytes": self.scratch_bytes * threads, "arrays_bytes": sum(held.values()) - kept}
         return {"parameters_bytes": sum(parameters.values()), **parts, "resident_bytes": sum(parts.values())}

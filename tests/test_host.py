@@ -13,13 +13,18 @@ from mxc.compiler.targets.cpu.machine import host
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells one start of the system from another")
-def test_llvm_is_asked_once_for_each_start_of_the_system_and_each_cpu(tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_llvm_is_asked_once_for_each_start_of_the_system_and_each_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                      apart: bool) -> None:
+    """apart: another process can be asked, which is done where the answer is kept."""
     os.chmod(tmp_path, 0o700)
     asked: list[int] = []
     name = llvm.get_host_cpu_name()
     monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: asked.append(1) or name)
     monkeypatch.setattr(host, "BOOT", str(tmp_path / "boot"))
+    other = host._names_apart()
+    assert other is not None and other["cpu"] == name
+    monkeypatch.setattr(host, "_names_apart", lambda: asked.append(1) or other if apart else None)
 
     def names() -> dict[str, str]:
         return host.llvm_names(Cache(tmp_path))

@@ -168,8 +168,8 @@ def winograd_convolution(
     even = -(-count // -(-count // rows))
     return geometry.WinogradConvolution(
         dtype=dtype, window=window, data_strides=tuple(data_strides), given=given, block=block, rows=rows,
-        tiles=next(n for n in winograd_rows(rows) if n >= even), columns=columns, whole=window.filters % columns == 0,
-        transforms=transforms)
+        tiles=next(n for n in winograd_rows(rows) if n >= even), columns=columns,
+        whole=window.filters % columns == 0, transforms=transforms)
 
 
 def winograd_data(

@@ -37,7 +37,7 @@ def keeps_transformed(graph: Graph, node: Node, options: Options) -> bool:
     if options.small or costs is None:
         return False
     nbytes = winograd.PLACES * winograd.odd(channels) * filters * 4
-    return nbytes <= costs.kept_bytes and prod(winograd.grid(graph.shape(Entry(node)))) > costs.band[1]
+    return nbytes <= costs.kept_bytes and prod(winograd.grid(graph.shape(Entry(node)))) > costs.kept_tiles
 
 
 def blocked_convolution(builder: GraphBuilder, node: Node, options: Options, data: Entry, packed: Entry,

@@ -32,21 +32,22 @@ class WinogradCosts:
     """What Winograd's F(4x4, 3x3) costs, in multiply-adds of the direct kernel's (passes/winograd.py); only their
     relations matter.
 
-    transform: the cost of transforming one channel of a tile of data, or one filter of a tile of results. weight:
-    the cost of reading one weight. gain: Winograd's way is taken if the direct way costs at least so many times as
-    much; for less, it is not worth its rounding. kept_bytes: weights are transformed once, and kept so, if they
-    take at most so many bytes then and an image has more tiles than a band; others are transformed in each run.
-    bands: so many bands of tiles give threads enough to do; where there are fewer, the data's side is a launch of
-    its own (lowering/split_winograd.py). line_bytes: the size of a cache line; the places of transformed data lie
-    an odd number of lines apart. band: about how many tiles a band has at least and at most; they share their
-    transformed data. Between these, a band has a tile for each band_kernels kernels of the weights (channels x
-    filters), all of which it reads: for 64 x 512 kernels it has 32768 / 1024 = 32 tiles.
+    transform: the cost of transforming one channel of a tile of data, or one filter of a tile of results. weight: the
+    cost of reading one weight. gain: Winograd's way is taken if the direct way costs at least so many times as much;
+    for less, it is not worth its rounding. kept_bytes, kept_tiles: weights are transformed once, and kept
+    so, if they take at most so many bytes then and an image has more than so many tiles; others are transformed in each
+    run, once for each band of tiles. bands: so many bands of tiles give threads enough to do; where there
+    are fewer, the data's side is a launch of its own (lowering/split_winograd.py). line_bytes: the size of a cache
+    line; the places of transformed data lie an odd number of lines apart. band: about how many tiles a band has at
+    least and at most; they share their transformed data. Between these, a band has a tile for each band_kernels kernels
+    of the weights (channels x filters), all of which it reads: for 64 x 512 kernels it has 32768 / 1024 = 32 tiles.
     """
 
     transform: int
     weight: int
     gain: float
     kept_bytes: int
+    kept_tiles: int
     bands: int
     line_bytes: int
     band: tuple[int, int]

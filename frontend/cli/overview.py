@@ -215,13 +215,15 @@ def show_symbol(about: dict[str, Any]) -> None:
 def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
     """What `of_artifact` gives of the file as a whole, in words."""
     parameters = about["parameters"]
+    whole = parameters["as_given"] == parameters["arrays"]
     return {
         "model": f"{about['model']}, {about['bytes'] / 1e6:,.2f} MB", "made by": f"mxc {about['mxc']}",
         "made for": ", ".join(filter(None, (about["system"], about["cpu"], about["settings"]))),
         "CPU level": about["cpu_level"] or "none",
-        "runs here": "yes, as it is" if about["runs_here"] else f"compiled again: {about['why_not']}",
-        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB; {parameters['as_given']} "
-                      "of them as they were given",
+        "runs here": "yes, as it is" if about["runs_here"] else f"{'compiled again' if whole else 'no'}: "
+                     f"{about['why_not']}",
+        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB" +
+                      f"; {parameters['as_given']} of them as they were given" * (not whole),
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"
                             for each in about["inputs"]),
         "outputs": ", ".join(f"{each['name']} {each['dtype']}" for each in about["outputs"]),

@@ -23,9 +23,10 @@ from mxc.compiler.targets.preferences import (
 
 # Measured as times of layers computed both ways. With a gain of 1.2, layers of few channels stay direct, and so do
 # those of one image of up to 6 x 6 pixels, because few tiles meet many weights there. The data's side as a launch of
-# its own takes VGG-16 with two threads from 76 to 67 ms. kept_bytes: 1 MiB is 64 x 100 kernels.
-WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, bands=8, line_bytes=64, band=(24, 60),
-                         band_kernels=1024)
+# its own takes VGG-16 with two threads from 76 to 67 ms. kept_bytes, kept_tiles: 64 x 64 kernels take 576 KiB, maps of
+# 32 x 32 pixels have 64 tiles; docs/performance.md has what keeping more would gain, and cost.
+WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, kept_tiles=60, bands=8, line_bytes=64,
+                         band=(24, 60), band_kernels=1024)
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of
