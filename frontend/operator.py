@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mxc import operator_arguments
+from mxc import mixed_precision, operator_arguments
 from mxc.compiler.error import ArgumentTypeError
-from mxc.ndarray.ndarray import NDArray
+from mxc.ndarray import mixed
+from mxc.ndarray.ndarray import NDArray, apply
 from mxc.operator_arguments import OperatorArguments
 from mxc.operator_elementwise import elementwise  # noqa: F401  # not of MXNet's names, which `*` gives
 from mxc.operator_kernel import kernel  # noqa: F401
@@ -147,6 +148,8 @@ def array_custom(*data: Any, **kwargs: Any) -> Any:
     for array in arrays:
         if not isinstance(array, NDArray):
             raise ArgumentTypeError(f"Custom: positional arguments must be NDArrays, got {type(array)}")
+    if mixed_precision.rules is not None:
+        arrays = [*mixed.cast(mixed_precision.rules, "Custom", arrays, attrs, apply)]
     results = [NDArray(result) for result in custom.call(attrs, [a._array for a in arrays])]
     if out is not None:
         targets = [out] if isinstance(out, NDArray) else list(out)

@@ -52,6 +52,13 @@ def output_name(entry: Entry) -> str:
     return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
 
 
+def place_name(entry: Entry) -> str:
+    """What MXNet names a node after that a pass puts behind an output: as `output_name`, but NODE_0 where MXNet's
+    operator has no names of outputs."""
+    op = entry.node.op
+    return output_name(entry) if op is None or op.named_outputs else f"{entry.node.name}_{entry.index}"
+
+
 def make_node(op: Operator, name: str, attrs: Mapping[str, str], params: Params,
               given: Mapping[str, Entry]) -> Node:
     """A node of `op`; for each input that is not in `given`, a new variable NAME_INPUT.

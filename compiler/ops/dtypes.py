@@ -15,6 +15,7 @@ from mxc.compiler.error import MXNetError
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 NARROW = ("float16", "bfloat16")  # dtypes that are computed in float32
+MIXED = (*NARROW, "float32")  # dtypes between which automatic mixed precision casts, narrow ones first
 
 Dtypes = list[str | None]
 _UNKNOWN = {None}

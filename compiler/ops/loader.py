@@ -18,9 +18,9 @@ from mxc.compiler.ops.operator import FLOAT16, NO_GRADIENT, InputSpec, Kind, Ope
 from mxc.compiler.ops.params import parse_type
 from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
-KEYS = frozenset(["op", "doc", "aliases", "kind", "float16", "inputs", "named", "variadic", "counted", "parameters",
-                  "aux", "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
-                  "grad", "reduce", "update", "many", "common", "along", "host", "samples", *HOMES])
+KEYS = frozenset(["op", "doc", "aliases", "kind", "float16", "inputs", "named", "named_outputs", "variadic", "counted",
+                  "parameters", "aux", "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched",
+                  "params", "expr", "grad", "reduce", "update", "many", "common", "along", "host", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # The rules that an operator of a kind has where its entry names none.
@@ -205,7 +205,8 @@ def _operator(entry: _Entry) -> Operator:
         parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
-        visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
+        visible=raw.get("visible", 0), named=bool(raw.get("named")),
+        named_outputs=bool(raw.get("named_outputs")), unwatched=tuple(raw.get("unwatched", ())),
         expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")), float16=raw.get("float16", ""),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
         common=int(raw.get("common", 0)), along=raw.get("along", ""),

@@ -124,12 +124,13 @@ class Operator:
     {input: how its variable starts where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs:
     names of all outputs, hidden ones too; ("output",) with `count` set when their number is an expression over the
     parameters, `numbered` when a single one is output0. visible: number or expression. named: whether monitors are
-    told an only input by its name, as MXNet's of operators that list names; else as input0. unwatched: outputs that
-    they are told only where those are visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast
-    operator; a dict {parameter: {value: expression}} selects by a parameter's value. grad: {input: formula}, the name
-    of a rule, "none" (no gradient flows), "refused" (there is none, as in MXNet, and one that is asked for is an
-    error), or None (that of `expr`, else of the decomposition, else there is none). rules: role -> name of a rule,
-    defaults of the kind filled in; family: the folder of compiler/operators/ where they are.
+    told an only input by its name, as MXNet's of operators that list names; else as input0. named_outputs: whether
+    nodes that MXNet puts behind it are named after an output's name, NODE_output; else after its number, NODE_0.
+    unwatched: outputs that monitors are told only where those are visible, for MXNet has no such hidden ones. expr: of
+    an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a parameter's value. grad:
+    {input: formula}, the name of a rule, "none" (no gradient flows), "refused" (there is none, as in MXNet, and one
+    that is asked for is an error), or None (that of `expr`, else of the decomposition, else there is none). rules:
+    role -> name of a rule, defaults of the kind filled in; family: the folder of compiler/operators/ where they are.
     float16: one of FLOAT16, or "" for never.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
@@ -154,6 +155,7 @@ class Operator:
     numbered: bool = False
     visible: int | str = 0
     named: bool = False
+    named_outputs: bool = False
     unwatched: tuple[str, ...] = ()
     expr: str | dict[str, dict[str, str]] | None = None
     grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None

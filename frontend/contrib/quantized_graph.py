@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.compose import inner_params, output_name
+from mxc.compiler.graph.compose import inner_params, output_name, place_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops import table
-from mxc.compiler.ops.operator import Kind
 
 # The operator over numbers of 8 bits of each operator that has one.
 QUANTIZED = {
@@ -142,7 +141,7 @@ class Quantization:
 
     def _eight(self, entry: Entry) -> Triple:
         if entry not in self.eights:
-            name = _called(entry)
+            name = place_name(entry)
             if entry.node.is_variable and name in self.offline:
                 ends = (Entry(variable(f"{name}_quantize{ending}")) for ending in ("", "_min", "_max"))
                 first, low, high = ends
@@ -151,15 +150,6 @@ class Quantization:
                 new = made("_contrib_quantize_v2", f"{name}_quantize", {"out_type": self.dtype}, [self._float(entry)])
                 self.eights[entry] = Entry(new), Entry(new, 1), Entry(new, 2)
         return self.eights[entry]
-
-
-def _called(entry: Entry) -> str:
-    """What the node is named after that puts an entry in 8 bits: as in MXNet, whose simpler operators' outputs have
-    numbers there."""
-    op = entry.node.op
-    numbered = op is not None and (op.name == "Flatten" or (op.name not in ("Activation", "LeakyReLU", "Pooling")
-                                   and op.kind <= Kind.REDUCTION and op.kind != Kind.INJECTIVE and not op.named))
-    return f"{entry.node.name}_{entry.index}" if numbered else output_name(entry)
 
 
 def ranged(graph: Graph) -> Iterator[tuple[Node, str]]:

@@ -214,7 +214,14 @@ class Trainer:
         self._ready()
         self._kvstore.row_sparse_pull(self._index[id(param)], out=out, row_ids=row_id)
 
+    def _overflowed(self) -> bool:
+        """Whether a gradient is infinite or no number, where `mx.contrib.amp.init_trainer` has it asked."""
+        scaler = getattr(self, "_amp_loss_scaler", None)
+        return scaler is not None and scaler.has_overflow([p for p in self._params if p.grad_req != "null"])
+
     def _apply(self, ignore_stale_grad: bool) -> None:
+        if self._overflowed():
+            return
         updates: list[list[tuple[int, Any, Any]]] = [[] for _ in self._updaters]
         for i, param in enumerate(self._params):
             if param.grad_req == "null":

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mxc import mixed_precision
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT
-from mxc.ndarray import gradients, indexing
+from mxc.ndarray import gradients, indexing, mixed
 from mxc.ndarray.arithmetic import Arithmetic
 from mxc.ndarray.gradients import Differentiable
 from mxc.ndarray.methods import OperatorMethods
@@ -296,6 +297,13 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
     run: what computes it.
     Raises MXNetError when the arrays do not fit the operator.
     """
+    if mixed_precision.rules is not None and run is invoke.invoke:
+        name = mixed_precision.main_name(op)
+        params = mixed.scaled(mixed_precision.rules, name, params)
+        cast = mixed.cast(mixed_precision.rules, name, arrays, params, apply)
+        if out is not None and cast is not arrays:  # The results' dtypes may be others than those of `out`.
+            return _copied(apply(op, cast, params, None, context), out)
+        arrays = cast
     inputs = [a._array for a in arrays]
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for result in outs or ():
@@ -313,6 +321,14 @@ KINDS: dict[str, type[NDArray]] = {DEFAULT: NDArray}  # the class of each storag
 def wrapped(array: Array, writable: bool = True) -> NDArray:
     """The NDArray on an array, of its storage type's class."""
     return KINDS[array.stype](array, writable)
+
+
+def _copied(results: Any, out: Any) -> Any:
+    """Results in the arrays that they are to be written to, in their dtypes."""
+    made, targets = ([each] if isinstance(each, NDArray) else list(each) for each in (results, out))
+    for result, target in zip(made, targets, strict=False):
+        result.copyto(target)
+    return out
 
 
 def _restore(values: np.ndarray, context: Context) -> NDArray:

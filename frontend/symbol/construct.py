@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mxc import mixed_precision
 from mxc.attribute import AttrScope
 from mxc.base import _Null
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
@@ -16,6 +17,7 @@ from mxc.compiler.ops.operator import Operator
 from mxc.compiler.passes.stated import DTYPE_CODES
 from mxc.name import NameManager
 from mxc.runtime.array import dtype_name
+from mxc.symbol import mixed
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
@@ -125,7 +127,8 @@ def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbo
     for key, symbol in inputs.items():
         given[key] = single_entry(symbol, f"argument {key} of operator {op.name}")
     node = make_node(op, NameManager._current.value.get(name, hint), stored, params, given)
-    return Symbol(visible_entries(node))
+    rules = mixed_precision.rules
+    return Symbol(visible_entries(node if rules is None else mixed.cast(rules, node, apply)))
 
 
 def single_entry(symbol: Symbol, what: str) -> Entry:

@@ -5,7 +5,7 @@ Rules that operators of several families name are here, too.
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.dtypes import MIXED, Dtypes, merge_dtypes, require_kind
 from mxc.compiler.ops.extent import whole_shape
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all, reduced_axes, reduced_shape
@@ -115,6 +115,14 @@ def param_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtyp
     dtype = params["dtype"]
     assert isinstance(dtype, str)
     return ins, [merge_dtypes([dtype, o]) for o in outs]
+
+
+def param_dtype_of_mixed(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `param_dtype` where the input is of a dtype of mixed precision; else the output has the input's."""
+    (dtype,) = ins
+    if dtype is None:
+        return ins, outs
+    return param_dtype(params, ins, outs) if dtype in MIXED else (ins, [merge_dtypes([dtype, o]) for o in outs])
 
 
 def where_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxc.compiler.operators.precision.shape import WIDTHS
+from mxc.compiler.ops.dtypes import MIXED
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
@@ -27,7 +27,7 @@ def sum_sq(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws)
 
 
 def multicast(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The arrays, floats in one dtype"""
-    floats = [WIDTHS.index(data.dtype.name) for data in inputs if data.dtype.name in WIDTHS]
-    common = WIDTHS[min(floats) if params.cast_narrow else max(floats)] if floats else ""
-    return [data.astype(common) if data.dtype.name in WIDTHS else data.copy() for data in inputs]
+    """The arrays, those of mixed precision's dtypes in one of these"""
+    found = [MIXED.index(data.dtype.name) for data in inputs if data.dtype.name in MIXED]
+    common = MIXED[min(found) if params.cast_narrow else max(found)] if found else ""
+    return [data.astype(common) if data.dtype.name in MIXED else data.copy() for data in inputs]

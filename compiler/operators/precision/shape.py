@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
+from mxc.compiler.ops.dtypes import MIXED, Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
 
@@ -46,12 +46,12 @@ def finite_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dty
 
 
 def multicast_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Floats get the widest dtype among them, or the narrowest with `cast_narrow`."""
-    floats = [WIDTHS.index(dtype) for dtype in ins if dtype in WIDTHS]
-    if None in ins or not floats:
+    """What is of a dtype of mixed precision gets the widest of these, or the narrowest with `cast_narrow`."""
+    found = [MIXED.index(dtype) for dtype in ins if dtype in MIXED]
+    if None in ins or not found:
         return ins, [merge_dtypes([a, b]) for a, b in zip(ins, outs, strict=True)]
-    common = WIDTHS[min(floats) if params.cast_narrow else max(floats)]
-    return ins, [merge_dtypes([common if a in WIDTHS else a, b]) for a, b in zip(ins, outs, strict=True)]
+    common = MIXED[min(found) if params.cast_narrow else max(found)]
+    return ins, [merge_dtypes([common if a in MIXED else a, b]) for a, b in zip(ins, outs, strict=True)]
 
 
 def fresh_output(values: Params) -> str:
