@@ -61,7 +61,7 @@ CIRCLES = {
         "methods of an NDArray stand for functions, which make NDArrays: a method finds its function when called",
     "mxc.runtime: array device_array":
         "Array.empty makes an array of the kind that lives on a device: on a GPU it is a DeviceArray",
-    "mxc.symbol: arithmetic construct creation functions methods symbol":
+    "mxc.symbol: arithmetic construct creation functions methods mixed symbol":
         "as of NDArray, and operators between symbols are applied by construct.py, which makes Symbols",
     "mxc.kvstore: base dist kvstore":
         "MXNet has create() beside the interface that the stores implement, and it makes one of them",
@@ -69,7 +69,7 @@ CIRCLES = {
 # The same with imports under TYPE_CHECKING, where a type is named and nothing is called: larger circles, and more.
 CIRCLES_OF_TYPES = {
     "mxc: executor symbol.arithmetic symbol.binding symbol.construct symbol.creation symbol.functions symbol.inference "
-    "symbol.methods symbol.symbol": "what methods of a Symbol call names a Symbol in its signature",
+    "symbol.methods symbol.mixed symbol.symbol": "what methods of a Symbol call names a Symbol in its signature",
     "mxc.ndarray: creation functions methods ndarray": CIRCLES["mxc.ndarray: creation functions methods ndarray"],
     "mxc.kvstore: base dist kvstore": CIRCLES["mxc.kvstore: base dist kvstore"],
     "mxc.compiler.ops: formula operator shapes": "what an Operator's reference() calls names Operator and Params",

@@ -44,7 +44,7 @@ class Casts:
     new: dict[Entry, Entry] = field(default_factory=dict)
     known: dict[Entry, str | None] = field(default_factory=dict)  # of the old graph's outputs, in the new one
     made: dict[tuple[Entry, str], Entry] = field(default_factory=dict)
-    narrowed: set[str] = field(default_factory=set)  # the variables that are narrow where nothing else says what they are
+    narrowed: set[str] = field(default_factory=set)  # variables that are narrow where nothing else says so
 
     def graph(self, old: Graph) -> Graph:
         """The graph with its casts. Its outputs are in float32."""
