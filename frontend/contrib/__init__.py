@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 _ALIASES = {"quant": "quantization"}
-__all__ = ["amp", "onnx", "quant", "quantization"]
+__all__ = ["onnx", "quant", "quantization"]
+_FOUND = ("amp", *__all__)  # MXNet's star import leaves out amp
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name in __all__:
+    if name in _FOUND:
         return importlib.import_module(f"mxc.contrib.{_ALIASES.get(name, name)}")
-    raise AttributeError(f"module 'mxc.contrib' has no attribute {name!r}; it has {', '.join(__all__)}")
+    raise AttributeError(f"module 'mxc.contrib' has no attribute {name!r}; it has {', '.join(_FOUND)}")
