@@ -68,7 +68,22 @@ def test_routines(dtype: str, instructions: InstructionSet) -> None:
             out = np.full(expected.shape, 77, expected.dtype)
             run(kernel, [a.ravel() for a in (*arrays, out)])
             np.testing.assert_array_equal(out, expected, err_msg=f"{name} {integers}")
-    assert seen == {name for name, each in spec.specs().items() if each.function.__module__ == compressed.__name__}
+    assert seen | {"rank_numbers"} == {name for name, each in spec.specs().items()
+                                       if each.function.__module__ == compressed.__name__}
+
+
+@pytest.mark.parametrize(("count", "limit"), [(0, 3), (1, 1), (40, 9), (9, 40), (200, 200)])
+def test_ranks(count: int, limit: int, instructions: InstructionSet) -> None:
+    numbers = np.random.default_rng(0).integers(0, limit, count)
+    expected, ranks = np.unique(numbers, return_inverse=True)
+    outputs = {"int8": limit, "int32": limit, "int64": min(count, limit) + 1}
+    buffers = ("int64", *outputs, "int64", "int64")
+    kernel = RoutineKernel("rank_numbers", "rank_numbers", (), buffers, (count, limit), 1)
+    for run in (spec.run, instructions.run):
+        marks, before, found = (np.empty(size, dtype) for dtype, size in outputs.items())
+        places, total = np.empty(count, np.int64), np.empty(1, np.int64)
+        run(kernel, [numbers, marks, before, found, places, total])
+        assert found[:total[0]].tolist() == expected.tolist() and places.tolist() == ranks.tolist()
 
 
 UPDATES = [op for op in table.all_operators() if op.in_place and "sparse" in op.rules and "changes" not in op.rules]

@@ -7,7 +7,7 @@ how many units there are.
 from __future__ import annotations
 
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import min_
+from mxc.compiler.kernel.routines.words import int8, int32, int64, min_
 
 
 @routine(inputs=("values", "columns", "starts", "rhs"), outputs=("out",), units="(rows + block - 1) // block")
@@ -24,7 +24,9 @@ def csr_dot(first, last, values, columns, starts, rhs, out, rows, inner, block, 
                 out[i] = real(0)
             j = starts[row]
             end = starts[row + 1]
-            while j + 4 <= end:  # four rows of rhs at once: each element of out is read and written a fourth as often
+            # Four rows of rhs at once: each element of out is read and written a fourth as often. They are added up
+            # first, so that an addition waits for a fourth of those before it.
+            while j + 4 <= end:
                 value0 = values[j]
                 value1 = values[j + 1]
                 value2 = values[j + 2]
@@ -34,8 +36,9 @@ def csr_dot(first, last, values, columns, starts, rhs, out, rows, inner, block, 
                 row2 = columns[j + 2] * width
                 row3 = columns[j + 3] * width
                 for i in range(width):
-                    out[base + i] = (out[base + i] + value0 * rhs[row0 + i] + value1 * rhs[row1 + i]
-                                     + value2 * rhs[row2 + i] + value3 * rhs[row3 + i])
+                    pair0 = value0 * rhs[row0 + i] + value1 * rhs[row1 + i]
+                    pair1 = value2 * rhs[row2 + i] + value3 * rhs[row3 + i]
+                    out[base + i] = out[base + i] + (pair0 + pair1)
                 j = j + 4
             while j < end:
                 value = values[j]
@@ -70,6 +73,26 @@ def csr_transposed_dot(first, last, values, targets, starts, rhs, out, rows, res
                     base = target * width
                     for i in range(width):
                         out[base + i] = out[base + i] + value * rhs[source + i]
+
+
+@routine(inputs=("numbers",), outputs=("marks", "before", "found", "places", "total"), units="1")
+def rank_numbers(first, last, numbers, marks, before, found, places, total, count, limit):
+    """found: the different ones of `count` numbers below `limit`, ascending; total[0] says how many there are, and
+    there is room for one more. places: for each of the numbers its place among these. marks, before: memory of `limit`
+    int8 and int32."""
+    for unit in range(first, last):
+        for i in range(limit):
+            marks[i] = int8(0)
+        for j in range(count):
+            marks[numbers[j]] = int8(1)
+        known = int64(0)
+        for i in range(limit):  # without branches, which nobody could predict
+            found[known] = i
+            before[i] = int32(known)
+            known = known + int64(marks[i])
+        for j in range(count):
+            places[j] = int64(before[numbers[j]])
+        total[unit] = known
 
 
 @routine(inputs=("lhs", "values", "columns", "starts"), outputs=("out",), units="outer")

@@ -14,7 +14,7 @@ from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given
 Stypes = tuple[str, ...]
 FIXED = 256  # widest dense matrix whose width is a part of the code; the gain for wider ones is nothing
 SHARED = 8  # columns of a transposed product for each thread: it looks at all elements, and adds up its own
-# A bit for each row tells which rows a product has, unless there are so many rows for each element that sorting these
+# A mark for each row tells which rows a product has, unless there are so many rows for each element that sorting these
 # takes less time.
 SPARSE_ROWS = 256
 
@@ -87,15 +87,14 @@ def _transposed(stype: str, c: Call) -> list[Given]:
 
 def _numbered(c: Call, numbers: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """The different ones of numbers below `limit`, ascending, and for each number its place among these."""
-    if limit > SPARSE_ROWS * len(numbers):
+    count = len(numbers)
+    if limit > min(SPARSE_ROWS * count, 1 << 31):
         found, places = np.unique(numbers, return_inverse=True)
         return found, places.astype(INDEX, copy=False)
-    marks, places = c.empty((limit,), "bool"), c.empty((limit,), INDEX)
-    marks.fill(False)
-    marks[numbers] = True
-    found = np.flatnonzero(marks)
-    places[found] = np.arange(len(found))
-    return found, places.take(numbers)
+    found, places, total = np.empty(min(count, limit) + 1, INDEX), c.empty((count,), INDEX), np.empty(1, INDEX)
+    c.run("rank_numbers", [numbers, c.empty((limit,), "int8"), c.empty((limit,), "int32"), found, places, total],
+          (count, limit))
+    return found[:total[0]], places
 
 
 def _dot_csr(stype: str, c: Call) -> list[Given]:
