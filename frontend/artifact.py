@@ -322,7 +322,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}"
 
 
-# many parameters: each is a decision of its own, all but the first three by name
 def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequence[str], with_params: bool = True,
          train: bool = False, batch_axes: Mapping[str, int] | None = None, keep_params: bool = False) -> str:
     """Write an artifact of a symbol's executors, one for each set of input shapes. Gives why batches of other sizes

@@ -18,6 +18,7 @@ from mxc.runtime.context import GPU, Context
 from mxc.runtime.eager import Specialization, quiet
 
 
+# long: every call of an operator passes here, and a function more costs as much as a small kernel
 def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
            context: Context | None = None, is_train: bool | None = None) -> list[Array]:
     """The visible outputs of operator `name` on `inputs` (auxiliary states last), or `out`, filled with them.

@@ -45,7 +45,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "net-symbol.json"), "inspect-layers": ("inspect", *NET),
     "inspect-artifact": ("inspect", "net.mxc"), "inspect-groups": ("inspect", *NET, "--groups"),
     "inspect-plan": ("inspect", *NET, "--plan"), "inspect-diff": ("inspect", *NET, "--diff", "decompose"),
-    "report": ("report", "net.mxc", "--threads", "1", "--seconds", "0.01", "-o", "net.html"),
+    "report": ("report", "net.mxc", "--params", "net-0000.params",
+               "--threads", "1", "--seconds", "0.01", "-o", "net.html"),
     "convert": ("convert", "net-0000.params", "net.npz"),
     "convert-precision": ("convert", "net-symbol.json", "made", "--shape", "data=2,4", "--precision", "float16"),
     "cache-info": ("cache", "info"), "cache-ls": ("cache", "ls", "plan of 2"), "cache-dir": ("cache", "dir"),
@@ -62,6 +63,7 @@ MASKS = (  # what is told of times and machines, and numbers that rounding makes
     (r"(?m)(seconds:? +|bytes: +|limit: +|kernels: +)[\d,.]+$", r"\1#"), (r"\d+\.\d+e[-+]\d+", "#.##e##"),
     (r"/\S+/(cache-kept|net-symbol)", r"\1"), (r"\b[0-9a-f]{24}-[0-9a-f]{24}\b", "KEY"), (r"\d[\d,]*\.\d+( %)?", "#"),
     (r" +# (%|ms)", " #"), (r"in cache|# % (copy|multiply-add)|\d+ % (copy|multiply-add)", "LIMIT"),
+    (r"with\s+Python\s+and\s+libraries\s+[\d,.]+", "with Python and libraries #"),
     (r"(plan of 2 operators +)[\d,]+", r"\1#"), (r"(artifact bytes +)[\d,]+", r"\1#"))
 
 

@@ -70,7 +70,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "lowering.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
     "operators.order.kernel": {"SPARE": 2},
     "operators.rnn.kernel": {"ROWS": 2}, "operators.losses.kernel": {"FAR": NOT},
-    "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
+    "operators.gather.kernel": {"AXES": NOT, "COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT}, "passes.decompose": {"ROUNDS": NOT},
     "passes.simplify_rules.constants": {"LARGEST": 8}, "passes.simplify_rules.rule": {"DEEPEST": NOT},

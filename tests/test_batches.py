@@ -31,7 +31,7 @@ def bound(symbol: Any, seed: int = 0, **shapes: Sequence[int]) -> Any:
 def saved(path: Path, symbol: Any, sizes: Sequence[int], shape: Sequence[int], seed: int = 0) -> Any:
     """The artifact, loaded, of a model of one input `data`: a batch of rows of a shape, compiled for these sizes."""
     executors = [bound(symbol, seed, data=(size, *shape)) for size in sizes]
-    artifact.save(path, executors, ["data"])
+    artifact.save(path, executors, ["data"], keep_params=True)
     return mx.load(path)
 
 

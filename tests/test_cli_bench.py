@@ -114,10 +114,10 @@ def test_clones_compute_what_their_model_does():
     from argparse import Namespace
 
     from mxc.cli.inputs import Given
-    from mxc.cli.runnable import open_model
+    from mxc.cli.runnable import open_bound
 
     options = Namespace(model="net-symbol.json", params=None, shape=[], dtype=[])
-    model = open_model(options, {"data": (2, 4)}, Given({}, {}), "random", needs_values=False)
+    model = open_bound(options, {"data": (2, 4)}, Given({}, {}), "random", needs_values=False)
     clone = model.clone()
     model.run()
     (wanted,) = model.values()

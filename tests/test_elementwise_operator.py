@@ -353,10 +353,10 @@ SIMULATED = """
 import warnings
 import numpy as np
 from cuda_elementwise import kernels
+from cuda_runs import run
 from kernel_cases import arrays_for, compare, expected
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.targets.cuda import vocabulary
-from mxc.compiler.targets.cuda.target import run
 
 warnings.simplefilter("ignore")
 # A warning, ignored or not, adds this to the globals, over which the simulator's threads iterate.
@@ -364,7 +364,7 @@ vars(vocabulary)["__warningregistry__"] = {}
 for kernel in map(canonical, kernels()):
     arrays = [np.where(np.isfinite(a), a, 2) for a in arrays_for(kernel, 400)]
     want = expected(kernel, arrays)
-    run(kernel, arrays, blocks=2, threads=4)
+    run(kernel, arrays, most=2)
     compare(kernel, arrays, want)
 """
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"frontend": "mxc", "runtime": "mxc/runtime", "compiler": "mxc/compiler"}
 BESIDE = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "ops.yaml")
 METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
-DATA = {"mxc/compiler/ops.yaml", "mxc/include/mxc.h", "mxc/py.typed"}
+DATA = {"mxc/compiler/ops.yaml", "mxc/contrib/amp/lists/operators.yaml", "mxc/include/mxc.h", "mxc/py.typed"}
 PROGRAM = """
 import mxc as mx
 executor = (mx.sym.exp(mx.sym.Variable("a")) + 1).simple_bind(mx.cpu(), a=(2, 3))

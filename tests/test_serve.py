@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[int, str, Any, dict[str, str], str]] = {
     "no archive": (400, "/predict", b"PK\3\4", NPZ, "the body is no .npz file"),
     "objects of Python": (400, "/predict", pickled(), NPZ, "the body is no .npz file"),
     "an archive of much": (413, "/predict", bomb(), NPZ, "the arrays have more than 200000 bytes"),
-    "another shape": (422, "/predict", npz(data=np.zeros((3, 3, 32, 32))), NPZ, "has no plan for data=3,3,32,32"),
+    "another shape": (422, "/predict", npz(data=np.zeros((1, 3, 32, 33))), NPZ, "has no plan for data=1,3,32,33"),
     "another input": (422, "/predict", npz(dta=np.zeros((1, 3, 32, 32))), NPZ, "did you mean 'data'"),
     "no input": (422, "/predict", b"{}", JSON, "missing: data"),
     "much": (413, "/predict", bytes(200_001), NPZ, "the body has more than 200000 bytes"),

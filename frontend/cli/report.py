@@ -23,7 +23,7 @@ no network, no script. It can be read on a phone and printed. Inputs and paramet
 Exit code 1, with the page written, when an output is wrong."""
 EXAMPLES = """
   mxc report net-symbol.json --shape data=1,3,224,224 -o report.html
-  mxc report net.mxc -o report.html
+  mxc report net.mxc --params net-0000.params -o report.html
   mxc report net-symbol.json --input data=@image.npy --threads 1 --seconds 10 -o report.html"""
 ITERATIONS = 10  # runs of which each kernel's least time counts
 

@@ -32,6 +32,7 @@ class Item:
     the value must have; -1 where none is pulled.
     """
 
+    # many parameters: all that one message needs to know, written down once
     def __init__(self, store: int, key: Key, layout: Layout, source: Array | None, outs: Sequence[Array], push: int,
                  pull: int, priority: int, compression: TwoBit | None, settings: dict[str, Any] | None):
         self.store, self.key, self.layout, self.source, self.outs = store, key, layout, source, outs

@@ -17,7 +17,6 @@ Shape = tuple[int, ...]
 Modifier = Callable[[float], float]
 
 
-# MXNet's signature
 def rand_ndarray(shape: Shape, stype: str = "default", density: float | None = None, dtype: Any = None,
                  modifier_func: Modifier | None = None, shuffle_csr_indices: bool = False,
                  distribution: str | None = None, ctx: Context | None = None) -> NDArray:
@@ -84,7 +83,6 @@ def _validate_csr_generation_inputs(num_rows: int, num_cols: int, density: float
     return count
 
 
-# MXNet's signature
 def _get_uniform_dataset_csr(num_rows: int, num_cols: int, density: float = 0.1, data_init: float | None = None,
                              shuffle_csr_indices: bool = False, dtype: Any = None,
                              modifier_func: Modifier | None = None) -> CSRNDArray:
@@ -94,7 +92,6 @@ def _get_uniform_dataset_csr(num_rows: int, num_cols: int, density: float = 0.1,
     return _csr(rows, columns, (num_rows, num_cols), data_init, shuffle_csr_indices, dtype, modifier_func)
 
 
-# MXNet's signature
 def _get_powerlaw_dataset_csr(num_rows: int, num_cols: int, density: float = 0.1, data_init: float | None = None,
                               shuffle_csr_indices: bool = False, dtype: Any = None,
                               modifier_func: Modifier | None = None) -> CSRNDArray:
@@ -129,7 +126,6 @@ def shuffle_csr_column_indices(csr: Any) -> Any:
     return csr_matrix((csr.data, columns, starts), csr.shape, dtype=csr.dtype) if is_array else csr
 
 
-# MXNet's signature
 def create_sparse_array(shape: Shape, stype: str, data_init: float | None = None,
                         rsp_indices: Sequence[int] | None = None, dtype: Any = None,
                         modifier_func: Modifier | None = None, density: float = 0.5,
@@ -141,7 +137,6 @@ def create_sparse_array(shape: Shape, stype: str, data_init: float | None = None
                                shuffle_csr_indices)[0]
 
 
-# MXNet's signature
 def create_sparse_array_zd(shape: Shape, stype: str, density: float, data_init: float | None = None,
                            rsp_indices: Sequence[int] | None = None, dtype: Any = None,
                            modifier_func: Modifier | None = None, shuffle_csr_indices: bool = False) -> NDArray:

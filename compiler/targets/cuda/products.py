@@ -206,6 +206,7 @@ def tiles_of(kernel: CallKernel, blocks: Blocks) -> int:
     return int(groups * -(-rows // blocks.tile[0]) * -(-columns // blocks.tile[1]))
 
 
+# long: one kernel's text, in the order in which it stands there
 def product_source(kernel: CallKernel, blocks: Blocks) -> str:
     """The source of a product with its epilogue: constants, then `def kernel(b0, ..., values)`."""
     epilogue = Epilogue(kernel, shared=True)

@@ -163,6 +163,7 @@ def _names() -> dict[str, Any]:
     return space | printed | {"rand_uint32": _of_formula("rand", ("int64",) * 3, RANDOM["rand"], space)}
 
 
+# many parameters: they are those of the word of routines
 @_device
 def product_(to, at, rows, left, start, depth, packed, columns, packed_at):
     """The word of routines, of matrices in panels; see kernel/routines/words.py."""

@@ -55,7 +55,6 @@ def _conditions(dtype: str, given: Conditions | None) -> Conditions:
     return list_conditional_fp32_ops(dtype) if given is None else given
 
 
-# MXNet's signature
 def convert_symbol(sym: Symbol, target_dtype: object = "float16", target_dtype_ops: Names = None,
                    fp32_ops: Names = None, conditional_fp32_ops: Conditions | None = None,
                    excluded_sym_names: Names = None, data_names: Names = None,
@@ -88,6 +87,7 @@ def convert_symbol(sym: Symbol, target_dtype: object = "float16", target_dtype_o
     return Symbol(made.outputs)
 
 
+# MXNet's signature
 def convert_model(sym: Symbol, arg_params: Params, aux_params: Params, target_dtype: object = "float16",
                   target_dtype_ops: Names = None, fp32_ops: Names = None,
                   conditional_fp32_ops: Conditions | None = None, excluded_sym_names: Names = None,
@@ -112,7 +112,6 @@ def _in_dtype(array: NDArray, dtype: str | None) -> NDArray:
     return array if dtype is None or array._array.dtype not in MIXED else array.astype(dtype, copy=False)
 
 
-# MXNet's signature
 def convert_hybrid_block(block: Any, target_dtype: object = "float16", target_dtype_ops: Names = None,
                          fp32_ops: Names = None, conditional_fp32_ops: Conditions | None = None,
                          excluded_sym_names: Names = None, ctx: Context = gpu(0),  # noqa: B008  a constant

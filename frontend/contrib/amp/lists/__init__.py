@@ -1,4 +1,8 @@
-"""The lists of operators for mixed precision: `symbol_fp16` and `symbol_bf16`, both of operators.yaml."""
+"""The lists of operators for mixed precision.
+
+operators.yaml has them all, as MXNet has them; `of_dtype` reads those of one narrow dtype, and the modules
+`symbol_fp16` and `symbol_bf16` bind MXNet's names to them.
+"""
 from __future__ import annotations
 
 import functools
