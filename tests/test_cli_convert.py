@@ -54,6 +54,13 @@ def test_a_model_there_and_back(capsys: Captured):
     np.testing.assert_allclose(outputs(capsys, "fixed-symbol.json", "--input", "data=@x.npy"), wanted, rtol=1e-6)
 
 
+def test_a_label_may_have_a_shape(capsys: Captured):
+    assert main(["convert", "net-symbol.json", "net.onnx", "--shape", "data=2,4", "--shape", "softmax_label=2"]) == OK
+    assert capsys.readouterr().out.splitlines()[4] == "inputs:     data 2x4"
+    assert main(["convert", "net-symbol.json", "net.onnx", "--shape", "data=2,4", "--shape", "softmax_labl=2"]) == USAGE
+    assert "did you mean 'softmax_label'" in capsys.readouterr().err
+
+
 def test_an_artifact_has_shapes_of_its_own(capsys: Captured):
     assert main(["compile", "net-symbol.json", "--shape", "data=2,4", "-o", "net.mxc", "--keep-params"]) == OK
     capsys.readouterr()

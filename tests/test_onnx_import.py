@@ -149,6 +149,14 @@ def test_half_precision_and_constants_that_several_nodes_read():
         np.testing.assert_allclose(ours, theirs, rtol=1e-2 if dtype == np.float16 else 1e-5, atol=1e-2)
 
 
+def test_shapes_of_parameters_are_stated():
+    """Nothing else says how large a constant is that is added to something smaller."""
+    made = model([helper.make_node("Add", ["x", "anchors"], ["y"])], [described("x", (1, 4))],
+                 [onnx.ValueInfoProto(name="y")], [onnx.numpy_helper.from_array(random(7, 1), "anchors")])
+    executor = symbol_of(made).symbol.simple_bind(mx.cpu(), x=(1, 4))
+    assert executor.arg_dict["anchors"].shape == (7, 1) and executor.outputs[0].shape == (7, 4)
+
+
 UNFIT = {
     "an input too few": (case("Add", (2, 3)), r"Add 'node': Node.* input size 1"),
     "no kernel": (case("MaxPool", (1, 1, 4, 4)), "MaxPool 'node': Required attribute 'kernel_shape' is missing"),

@@ -166,7 +166,8 @@ def to_onnx(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]
         argparse.Namespace(model=options.source, params=options.params, dtype=options.dtype), compiled)
     shapes = {**compiled, **shapes}
     names = [name for name in read_inputs(symbol.graph) if name not in arguments and name not in states]
-    check_names(shapes, [*names, *compiled], options.source)
+    # A label that inference does not read may have a shape, as for the other commands.
+    check_names(shapes, [*symbol.list_arguments(), *compiled], options.source)
     missing = [name for name in names if name not in shapes]
     if missing and path is None:
         raise ModelFileError(options.source, "there is no NAME-0000.params beside it\ngive the file with --params")

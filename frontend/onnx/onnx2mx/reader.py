@@ -103,7 +103,7 @@ class Reader:
         return Tensor(name, (array.shape, array.shape), dtype, Variable(variable), (array, array))
 
     def symbol(self, tensor: Tensor) -> Symbol:
-        """A tensor as a symbol: a constant becomes a parameter.
+        """A tensor as a symbol: a constant becomes a parameter of a stated shape, since nothing else says it of many.
 
         Raises UnsupportedError for constants that depend on a free dimension in another way than by being repeated.
         """
@@ -114,7 +114,8 @@ class Reader:
             else:
                 name = self.unused(tensor.name)
                 self.parameters[name] = value.reshape(tensor.shape)
-                tensor.symbol = Variable(name, dtype=None if tensor.dtype == "float32" else tensor.dtype)
+                tensor.symbol = Variable(name, shape=tensor.shape,
+                                         dtype=None if tensor.dtype == "float32" else tensor.dtype)
         return tensor.symbol
 
     def _repeated(self, tensor: Tensor) -> Symbol:
