@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,6 +156,52 @@ def test_the_guide_to_pictures_runs(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     ran(block, {"mx": mx, "symbol": net})
     assert "fc(FullyConnected)" in capsys.readouterr().out and rendered == ["net"]
+
+
+def test_the_guide_to_quantization_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    images = np.random.default_rng(0).uniform(-1, 1, (16, 3, 32, 32)).astype(np.float32)
+    (block,) = blocks("docs/quantization.md", "python")
+    names: dict[str, Any] = {"mx": mx, "dataset": mx.gluon.data.SimpleDataset(list(images)),
+                             "images": mx.nd.array(images)}
+    exec(block, names)
+    (prefix,) = re.findall(r'export\("(\w+)"\)', block)
+    again = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+    np.testing.assert_array_equal(again(names["images"]).asnumpy(), names["scores"].asnumpy())
+    wide = names["net"](names["images"]).asnumpy()
+    assert np.corrcoef(names["scores"].asnumpy().ravel(), wide.ravel())[0, 1] > 0.9
+
+
+def test_the_page_on_gpus_runs(capsys: pytest.CaptureFixture[str]):
+    (block,) = blocks("docs/cuda.md", "python")
+    ran(block, {})
+    assert capsys.readouterr().out.startswith("[[2. 2. 2.]\n [2. 2. 2.]]")
+
+
+def test_the_guide_to_several_machines_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With a store of one process in place of those that Ray starts."""
+    pytest.importorskip("cv2")
+    monkeypatch.chdir(tmp_path)
+    records = mx.recordio.MXRecordIO("train.rec", "w")
+    for label in range(64):
+        header = mx.recordio.IRHeader(0, float(label % 2), label, 0)
+        picture = np.full((224, 224, 3), label, np.uint8)
+        records.write(mx.recordio.pack_img(header, picture, quality=9, img_fmt=".png"))
+    records.close()
+    create = mx.kv.create
+    monkeypatch.setattr(mx.kv, "create", lambda kind: create({"dist_sync": "local"}[kind]))
+    pooled = mx.sym.Pooling(mx.sym.Variable("data"), kernel=(224, 224), pool_type="avg")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(pooled, num_hidden=2), name="softmax")
+    names: dict[str, Any] = {"mx": mx, "module": mx.mod.Module(net)}
+    (block,) = blocks("docs/distributed.md", "python")
+    exec(block.replace("data,", "data, num_epoch=1,"), names)
+    assert names["module"].params_initialized and names["data"].provide_data[0].shape == (64, 3, 224, 224)
+
+
+def test_every_document_with_python_has_a_test():
+    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("*.py"))
+    shown = [path for path in DOCUMENTS if blocks(str(path.relative_to(ROOT)), "python")]
+    assert [path.name for path in shown if not re.search(rf'"(?:docs/)?{re.escape(path.name)}"', tests)] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
