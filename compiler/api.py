@@ -91,12 +91,13 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
 
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                 is_train: bool, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
+                 is_train: bool, watch: Callable[[str, Graph, Graph], None] | None = None,
+                 target: KernelTarget | None = None) -> Graph:
     """What the passes make of a graph, run as `compile_graph` does. watch: is told each one's name, the graph before it
-    and after it."""
+    and after it. target: None for this machine's CPU."""
     from mxc.compiler import planning
 
-    return planning.watch_passes(graph, shapes, dtypes, grad_req, is_train, kernel_target("cpu"), watch)
+    return planning.watch_passes(graph, shapes, dtypes, grad_req, is_train, target or kernel_target("cpu"), watch)
 
 
 def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None,

@@ -229,7 +229,8 @@ class Artifact:
             from mxc.compiler.graph.text import digest
 
             source = json_ir.read(self.json, self.path) if graph is None else graph
-            made = watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
+            made = watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING,
+                                 target=targets.host().target_of(self.parts))
             if found.graph and digest(made) != found.graph:
                 raise MXNetError(f"{self.path} was compiled by other passes or for other operators of the program's "
                                  "own, so it is not known which of them Python has to run: compile the model again")

@@ -74,3 +74,27 @@ def test_a_level_that_the_machine_lacks_is_refused() -> None:
     with pytest.raises(TargetError, match=r"x86-64-v2: this machine \(aarch64\) lacks"):
         levels.check_here(levels.LEVELS["x86-64-v2"], "aarch64", frozenset())
     levels.check_here(levels.LEVELS["x86-64-v2"], "x86_64", levels.LEVELS["x86-64-v4"].flags)
+
+
+@pytest.mark.parametrize("level", HAVE, ids=lambda level: level.name)
+def test_what_passes_made_for_a_level_is_made_again_as_it_was(level: levels.Level, tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """Host steps name nodes of the graph that the passes made, which differs from level to level, as blocks do."""
+    wide = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=16, pad=(1, 1), name="first")
+    wide = mx.sym.Convolution(mx.sym.relu(wide), kernel=(3, 3), num_filter=16, pad=(1, 1), name="second")
+    net = mx.sym.linalg.gelqf(mx.sym.slice_axis(wide, axis=2, begin=0, end=4))[1]
+    executor = net.simple_bind(mx.cpu(), grad_req="null", data=(1, 16, 8, 8))
+    rng = np.random.default_rng(0)
+    for array in executor.arg_dict.values():
+        array[:] = rng.standard_normal(array.shape)
+    expected = executor.forward()[0].asnumpy()
+    net.save(str(tmp_path / "net-symbol.json"))
+    mx.nd.save(str(tmp_path / "net-0000.params"), {f"arg:{n}": a for n, a in executor.arg_dict.items() if n != "data"})
+    made = str(tmp_path / "net.mxc")
+    subprocess.run([sys.executable, "-m", "mxc", "compile", str(tmp_path / "net-symbol.json"), "--shape",
+                    "data=1,16,8,8", "--target", f"cpu:{level.name}", "--keep-params", "-o", made], check=True)
+    model = mx.load(made)
+    (found,) = model.predict(data=executor.arg_dict["data"].asnumpy()).values()
+    np.testing.assert_allclose(found, expected, 1e-3, 1e-4)
+    compiled = model.executor().compiled()
+    assert compiled.plan.graph and len(compiled.graph.nodes) > max(b.node or 0 for b in compiled.plan.buffers)

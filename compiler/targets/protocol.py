@@ -285,6 +285,10 @@ class Host(Protocol):
         """The target of this process: this machine's CPU as the environment asks for it. Raises TargetError."""
         ...
 
+    def target_of(self, parts: Mapping[str, str]) -> HostTarget:
+        """The target that code with these parts was made for, where it runs here. Raises TargetError."""
+        ...
+
     def parts(self) -> dict[str, str]:
         """What compiled code depends on, labelled: the system, the machine, the CPU, and its features."""
         ...

@@ -22,6 +22,11 @@ class _Cpu:
 
         return cpu_target()
 
+    def target_of(self, parts: Mapping[str, str]) -> HostTarget:
+        from mxc.compiler.targets.cpu.target import cpu_target_of
+
+        return cpu_target_of(parts)
+
     def parts(self) -> dict[str, str]:
         from mxc.compiler.targets.cpu.machine.host import host_parts
 
