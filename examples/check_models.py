@@ -143,9 +143,9 @@ def check(folder: Path, name: str, case: dict) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments:
+    if not arguments or {"-h", "--help"} & {*arguments}:
         print(__doc__)
-        return 2
+        return 0 if arguments else 2
     folder = Path(arguments[0])
     if not (folder / "cases.json").is_file():
         print(f"{folder} holds no cases.json, which says what models there are", file=sys.stderr)

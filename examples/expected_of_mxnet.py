@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import sys
 
+if {"-h", "--help"} & {*sys.argv[1:]}:  # before what may be missing is imported
+    print(__doc__)
+    sys.exit()
+
 import mxnet as mx
 import numpy as np
 

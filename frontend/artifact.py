@@ -231,9 +231,23 @@ class Predictor:
         self.need_params()
         executor = simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
         executor._core.compiler = self._artifact.compile
+        return self._filled(executor)
+
+    def _filled(self, executor: Any) -> Any:
+        """The executor, whose parameters have the values of this model's."""
         for name, array in self._values.items():
             (executor.arg_dict if name in executor.arg_dict else executor.aux_dict)[name][:] = array.data
         return executor
+
+    def _bound_here(self, shapes: Mapping[str, Shape]) -> Any:
+        """An executor for shapes of inputs that the file has no plan for: its model is compiled here."""
+        from mxc.symbol.binding import simple_bind
+
+        self.need_params()
+        stored = self._artifact.plans[0]
+        known = {name: array.shape for name, array in self._values.items()}
+        return self._filled(simple_bind(self.symbol, self._artifact.context, "null", stored.dtypes,
+                                        {**known, **shapes}))
 
     def _compiled_here(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs by an executor of what the compiler makes of the graph here."""

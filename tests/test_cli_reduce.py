@@ -104,3 +104,18 @@ def test_an_error_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_usage(capsys: pytest.CaptureFixture[str]):
     assert main(["reduce", "net-symbol.json", "--shape", "data=3,4", "--check", "true"]) == USAGE
     assert "--check true: expected a command with {} in it" in capsys.readouterr().err
+
+
+def test_what_it_compares_with_is_said(capsys: pytest.CaptureFixture[str]):
+    assert main(["verify", "net-symbol.json", "--shape", "data=2,3", "--save-expected", "wrong.npz"]) == OK
+    with np.load("wrong.npz") as good:
+        np.savez("wrong.npz", **{name: array + 1 if name.startswith("out/") else array for name, array in good.items()})
+    assert main(["verify", "net-symbol.json", "--expected", "wrong.npz"]) == FAILED
+    capsys.readouterr()
+    assert main(["reduce", "net-symbol.json", "--expected", "wrong.npz"]) == USAGE
+    assert "it takes the inputs alone, and compares with the reference" in capsys.readouterr().err
+
+
+def test_the_next_command_has_the_tolerance(capsys: pytest.CaptureFixture[str]):
+    assert main(["reduce", "net-symbol.json", "--shape", "data=2,3", "--tolerance", "1e-12", "-o", "small"]) == OK
+    assert capsys.readouterr().out.endswith("--expected small-expected.npz --tolerance 1e-12\n")

@@ -169,8 +169,8 @@ REFUSED_ARTIFACTS = {
     "a dtype": (USAGE, ["run", "net.mxc", "--dtype", "data=float16"], "compile it anew"),
     "another input": (USAGE, ["run", "net.mxc", "--input", "dat=ones"], "did you mean 'data'?"),
     "no parameters": (BAD_FILE, ["run", "bare.mxc"], "compiled without values of fc_weight, fc_bias"),
-    "parameters that were prepared": (BAD_FILE, ["verify", "net.mxc"], "net.mxc has fc_weight only as its plans read"),
-    "to convert": (BAD_FILE, ["convert", "net.mxc", "net.onnx"], "--keep-params"),
+    "parameters that were prepared": (BAD_FILE, ["verify", "alone.mxc"], "alone.mxc has fc_weight only as its plans"),
+    "to convert": (BAD_FILE, ["convert", "alone.mxc", "net.onnx"], "--keep-params"),
     "to compile": (USAGE, ["compile", "net.mxc"], "is compiled already"),
     "nothing to keep them in": (USAGE, ["compile", "net-symbol.json", "--shape", "data=2,4", "--keep-params"],
                                 "give -o NAME.mxc"),
@@ -180,6 +180,7 @@ REFUSED_ARTIFACTS = {
 
 def test_artifacts_that_are_refused(artifacts: None, capsys: pytest.CaptureFixture[str]):
     Path("other.mxc").write_bytes(Path("net.mxc").read_bytes()[:-1])
+    Path("alone.mxc").write_bytes(Path("net.mxc").read_bytes())  # no alone-0000.params lies beside it
     for code, arguments, text in REFUSED_ARTIFACTS.values():
         capsys.readouterr()
         assert main(arguments) == code, arguments

@@ -161,7 +161,7 @@ def test_expected_outputs(capsys: pytest.CaptureFixture[str]):
     compare_with = ["verify", "net-symbol.json", "--expected"]
     assert main([*compare_with, "net.npz"]) == OK
     np.savez("plain.npz", softmax_output=known["out/softmax_output"])
-    assert main([*VERIFY, "--expected", "plain.npz"]) == OK
+    assert main([*VERIFY, "--input", "data=random", "--expected", "plain.npz"]) == OK
     capsys.readouterr()
     np.savez("wrong.npz", **{**known, "out/softmax_output": known["out/softmax_output"] * 1.01})
     assert main([*compare_with, "wrong.npz", "--wrong"]) == FAILED
@@ -170,7 +170,8 @@ def test_expected_outputs(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize(("arrays", "said", "code"), [
-    ({"out/softmax_outpt": np.ones(3)}, "no output 'softmax_output'; did you mean 'softmax_outpt'?", BAD_FILE),
+    ({"in/data": np.ones((2, 1, 6, 6)), "out/softmax_outpt": np.ones(3)},
+     "no output 'softmax_output'; did you mean 'softmax_outpt'?", BAD_FILE),
     ({"in/data": np.ones((3, 1, 6, 6))}, "--shape data: bad.npz has data with the shape (3, 1, 6, 6)", USAGE),
     ({"in/dta": np.ones(3)}, "dta is not an input of net-symbol.json; did you mean 'data'?", USAGE),
     ({"out/softmax_output": np.array(["a"])}, "out/softmax_output is no array of numbers", BAD_FILE)])
@@ -245,3 +246,64 @@ def test_no_false_alarm(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     inputs = [word for key, shape in shapes.items() for word in ("--shape", f"{key}={','.join(map(str, shape))}")]
     assert main(["verify", "network-symbol.json", *inputs, "--json"]) == OK
     assert json.loads(capsys.readouterr().out)["right"]
+
+
+# ---- what was recorded elsewhere, and artifacts
+
+def test_outputs_by_their_places(capsys: pytest.CaptureFixture[str]):
+    assert main([*VERIFY, "--save-expected", "good.npz"]) == OK
+    with np.load("good.npz") as good:
+        np.savez("places.npz", **{"in/data": good["in/data"], "out/0": good["out/softmax_output"]})
+        np.savez("other.npz", **{"in/data": good["in/data"], "out/1": good["out/softmax_output"]})
+        np.savez("bare.npz", **{"out/0": good["out/softmax_output"]})
+        np.savez("short.npz", **{"in/data": good["in/data"], "out/0": good["out/softmax_output"][:1]})
+    assert main(["verify", "net-symbol.json", "--expected", "places.npz"]) == OK
+    for name, code, text in (
+            ("other", BAD_FILE, "it has no output 'softmax_output'; it has 1\nname each as the model does"),
+            ("bare", USAGE, "it has outputs alone, and no inputs (in/NAME): give those that they were made of"),
+            ("short", BAD_FILE, "its output 'softmax_output' has the shape (1, 3), and the model's has (2, 3)")):
+        capsys.readouterr()
+        assert main(["verify", "net-symbol.json", "--expected", f"{name}.npz"]) == code
+        assert text in capsys.readouterr().err
+
+
+@pytest.fixture
+def stored() -> None:
+    """net.mxc, which has its parameters only as its plans read them, and net-0000.params beside it."""
+    symbol = mx.sym.load("net-symbol.json")
+    executor = symbol.simple_bind(mx.cpu(), data=(2, 1, 6, 6))
+    for name, array in (executor.arg_dict | executor.aux_dict).items():
+        array[:] = made_up_parameter(name, array.shape, "float32")
+    keep = {f"arg:{n}": a for n, a in executor.arg_dict.items() if n not in ("data", "softmax_label")}
+    mx.nd.save("net-0000.params", keep | {f"aux:{n}": a for n, a in executor.aux_dict.items()})
+    assert main(["compile", "net-symbol.json", "--shape", "data=2,1,6,6", "-o", "net.mxc"]) == OK
+
+
+@pytest.mark.usefixtures("stored")
+def test_an_artifact_finds_the_parameters_beside_it(capsys: pytest.CaptureFixture[str]):
+    assert main(["verify", "net.mxc", "--json"]) == OK
+    capsys.readouterr()
+    assert main(["verify", "net.mxc", "--shape", "data=5,1,6,6", "--json"]) == OK  # cut and filled up
+    mx.nd.save("net-0001.params", {"arg:fc_weight": mx.nd.ones((7, 7))})  # of another model
+    assert main(["verify", "net.mxc"]) == BAD_FILE
+    assert "only as its plans read them" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("stored")
+def test_an_artifact_of_other_parameters_is_wrong(capsys: pytest.CaptureFixture[str]):
+    params = mx.nd.load("net-0000.params")
+    params["arg:fc_bias"] += 1
+    params["arg:fc_bias"][0] = 0
+    mx.nd.save("net-0000.params", params)
+    assert main(["verify", "net.mxc"]) == FAILED
+    printed = capsys.readouterr().out
+    assert printed.startswith("parameters are those of net-0000.params\n") and "WRONG" in printed
+
+
+def test_what_a_batch_is_cut_into_is_looked_at(stored: None, monkeypatch: pytest.MonkeyPatch):
+    from mxc.runtime.batches import Batches
+
+    right = Batches.cut
+    monkeypatch.setattr(Batches, "cut", lambda self, values, part: {
+        name: value[::-1] for name, value in right(self, values, part).items()})
+    assert main(["verify", "net.mxc", "--shape", "data=4,1,6,6"]) == FAILED

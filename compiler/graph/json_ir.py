@@ -36,13 +36,17 @@ def read_file(path: str | Path) -> Graph:
 
 def read_bytes(data: bytes, path: str) -> Graph:
     """The graph in the bytes of a Symbol JSON file; errors as `read_file`, naming `path`."""
+    return read(_text(data, path), path)
+
+
+def _text(data: bytes, path: str) -> str:
+    """The bytes as text. Raises ModelFileError where they are none, and says what they look like."""
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         kind = input_files.looks_like(data)
         reason = f"it looks like {kind}; give the graph, NAME-symbol.json" if kind else "the bytes are not UTF-8 text"
         raise ModelFileError(path, f"not a JSON graph: {reason}", error.start) from None
-    return read(text, path)
 
 
 def read(text: str, path: str = "<string>") -> Graph:
@@ -53,11 +57,10 @@ def read(text: str, path: str = "<string>") -> Graph:
         raise ModelFileError(path, "nested too deeply for a graph") from None
 
 
-def count_operators(path: str | Path) -> dict[str, int]:
-    """How many nodes of each operator a Symbol JSON file has, known or not, those first that are there most often;
-    subgraphs are left out. Raises ModelFileError for a file that is no such graph."""
-    text = input_files.content(path).decode("utf-8", "replace")
-    reader = _Reader(str(path), _parse(text, str(path)))
+def count_operators(data: bytes, path: str) -> dict[str, int]:
+    """How many nodes of each operator the bytes of a Symbol JSON file have, known or not, those first that are there
+    most often; subgraphs are left out. Raises ModelFileError, naming `path`, for what is no such graph."""
+    reader = _Reader(path, _parse(_text(data, path), path))
     document = reader.expect(reader.document, dict, "a JSON graph")
     records = [reader.read_record(raw, f"node {i}") for i, raw in enumerate(document.get("nodes", ()))]
     return dict(Counter(record.op for record in records if record.op != "null").most_common())

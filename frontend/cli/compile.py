@@ -21,6 +21,7 @@ from mxc.cli.model import (
     read_model,
     stem_of,
 )
+from mxc.cli.output_files import check_apart, check_kind
 from mxc.cli.precisions import add_precision_arguments, check_options, converted
 from mxc.cli.shape_sets import batches, shape_sets
 from mxc.cli.tables import keys_of, on_terminal
@@ -80,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     """Compile; print nodes, kernels, bytes, cache hits and time for each set of shapes, and what was written."""
     if is_artifact(options.model):
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
-    if options.output == "":
-        raise UsageError("--output: expected the name of a file")
+    check_kind("--output", options.output)
+    check_apart(options, options.output)
     if options.keep_params and (options.output is None or options.target.startswith(CUDA)):
         raise UsageError("--keep-params: it is for artifacts for CPUs: give -o NAME.mxc, without --target cuda:...")
     (sets, axes), dtypes = shape_sets(options.shape, options.batches), parse_dtypes(options.dtype)

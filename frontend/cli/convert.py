@@ -5,6 +5,7 @@ import argparse
 from typing import Any
 
 from mxc.cli.model import UsageError, check_names, listed, parse_dtypes, parse_pairs, progress, read_model
+from mxc.cli.output_files import check_apart
 from mxc.cli.precisions import add_precision_arguments, check_options, converted
 from mxc.cli.tables import keys_of, print_facts, print_json
 
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from mxc.parameter_files import ENDINGS, is_parameter_file
 
     source, target = options.source, options.target
+    check_apart(options, target, *written_for(target))
     shapes = parse_free_shapes(options.shape)
     check_options(options)
     with progress(f"converting {source}"):
@@ -68,6 +70,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_facts({name.replace("_", " "): text(value) for name, value in facts.items()})
     return 0
+
+
+def written_for(prefix: str) -> tuple[str, str]:
+    """The files of a model that is written to NAME or NAME-symbol.json."""
+    from mxc.checkpoints import checkpoint_paths
+
+    return checkpoint_paths(prefix.removesuffix(".json").removesuffix("-symbol"), 0)[:2]
 
 
 def refuse_options(options: argparse.Namespace, names: tuple[str, ...], what: str) -> None:
@@ -107,7 +116,7 @@ def convert_parameters(source: str, target: str) -> dict[str, Any]:
 
 def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:
     """Write an ONNX model as a symbol and parameters; what was written."""
-    from mxc.checkpoints import checkpoint_paths, save_checkpoint
+    from mxc.checkpoints import save_checkpoint
     from mxc.compiler.error import ArgumentError
     from mxc.compiler.passes.stated import attribute_shape
     from mxc.contrib.onnx import import_model
@@ -118,17 +127,16 @@ def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]
     except ArgumentError as error:
         raise UsageError(f"--shape: {error}") from None
     save_checkpoint(prefix, 0, symbol, arguments, states)
-    paths = checkpoint_paths(prefix, 0)
     inputs = {node.name: [extent or "?" for extent in attribute_shape(node) or ()]
               for node in symbol.graph.variables if node.name not in arguments and node.name not in states}
-    return {"written": [paths.symbol, paths.params], "operators": operators(symbol),
+    return {"written": [*written_for(target)], "operators": operators(symbol),
             "parameters": len(arguments) + len(states),
             "inputs": inputs, "outputs": symbol.list_outputs()}
 
 
 def to_precision(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:
     """Write a symbol and its parameters in another precision; what was written, and what to expect of it."""
-    from mxc.checkpoints import checkpoint_paths, save_checkpoint
+    from mxc.checkpoints import save_checkpoint
     from mxc.parameter_files import ENDINGS
 
     if not options.source.lower().endswith(".json"):
@@ -148,8 +156,7 @@ def to_precision(options: argparse.Namespace, shapes: dict[str, tuple[int | str,
     made, facts = converted(given, model, known, None)
     prefix = options.target.removesuffix(".json").removesuffix("-symbol")
     save_checkpoint(prefix, 0, made.symbol, made.arguments, made.auxiliary)
-    paths = checkpoint_paths(prefix, 0)
-    return {"written": [paths.symbol, paths.params], **keys_of(facts)}
+    return {"written": [*written_for(options.target)], **keys_of(facts)}
 
 
 def to_onnx(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:

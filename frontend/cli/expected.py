@@ -1,7 +1,8 @@
 """Files of expected outputs: a model's inputs and what it made of them, under mxc or anywhere else.
 
 A file is NumPy's .npz with an array `in/NAME` for each input and `out/NAME` for each output; without `out/`, as
-`mxc run --output` writes it, the names are those of outputs.
+`mxc run --output` writes it, the names are those of outputs. A number in place of an output's name is its place among
+the model's outputs, from 0 on.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from mxc.cli.output_files import write_arrays
 from mxc.compiler.error import ModelFileError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
 
@@ -25,13 +26,21 @@ class Expected(NamedTuple):
     outputs: dict[str, np.ndarray]
     path: str
 
-    def of(self, names: Sequence[str]) -> list[np.ndarray]:
-        """The values of a model's outputs. Raises ModelFileError when one is not in the file."""
-        for name in names:
-            if name not in self.outputs:
-                raise ModelFileError(self.path, f"it has no output {name!r}{nearest(name, self.outputs)}; it has "
-                                     f"{', '.join(self.outputs) or 'none'}")
-        return [self.outputs[name] for name in names]
+    def of(self, outputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The expected values of what a model made, in order. Raises ModelFileError when one is not in the file, or has
+        another shape there."""
+        there = dict(self.outputs)
+        if {*there} == {str(place) for place in range(len(outputs))}:
+            there = {name: there[str(place)] for place, name in enumerate(outputs)}
+        for name, value in outputs.items():
+            if name not in there:
+                raise ModelFileError(self.path, f"it has no output {name!r}{nearest(name, there)}; it has "
+                                     f"{', '.join(there) or 'none'}\nname each as the model does, out/{name}, or all "
+                                     "by their places, out/0 and so on")
+            if there[name].shape != value.shape:
+                raise ModelFileError(self.path, f"its output {name!r} has the shape {there[name].shape}, and the "
+                                     f"model's has {value.shape}\ngive the inputs that it was made of, with --input")
+        return [there[name] for name in outputs]
 
 
 def read(path: str) -> Expected:

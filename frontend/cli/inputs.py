@@ -116,6 +116,8 @@ def read_inputs(options: argparse.Namespace) -> Given:
     given, names = Given({}, {}), set[str]()
     for text in options.input:
         name, equals, value = split_pair(text, "input")
+        if not equals and text in WORDS:
+            raise UsageError(f"--input {text}: for which input? give NAME={text}")
         if not equals or os.path.exists(text):
             _take_file(given, text.removeprefix("@"), options)
             continue

@@ -9,7 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
+from mxc.compiler.error import (
+    ArgumentError,
+    ModelFileError,
+    MXNetError,
+    OutOfMemoryError,
+    SettingError,
+    TargetError,
+    nearest,
+)
 from mxc.compiler.system.input_files import is_regular
 
 Shape = tuple[int, ...]
@@ -123,7 +131,8 @@ def parse_dtypes(texts: list[str]) -> dict[str, str]:
 
 
 def parameter_file(options: argparse.Namespace) -> str | None:
-    """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json, if any."""
+    """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json or NAME.mxc,
+    if any."""
     if options.params:
         return str(options.params)
     symbol, stem = Path(options.model), stem_of(options.model)
@@ -133,8 +142,8 @@ def parameter_file(options: argparse.Namespace) -> str | None:
 
 
 def stem_of(model: str) -> str:
-    """The name that a model's files have in common: `net` of net-symbol.json."""
-    return Path(model).name.removesuffix(".json").removesuffix("-symbol")
+    """The name that a model's files have in common: `net` of net-symbol.json and of net.mxc."""
+    return Path(model).name.removesuffix(".mxc").removesuffix(".json").removesuffix("-symbol")
 
 
 def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -282,14 +291,14 @@ def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) 
     if not is_artifact(options.model):
         symbol, path = mx.sym.load(options.model), parameter_file(options)
         return Read(symbol, path, *load_parameters(path, symbol.list_auxiliary_states()))
-    predictor = open_artifact(options)
+    predictor, path = open_whole_artifact(options)
     shapes |= chosen_shapes(predictor, options.model, shapes)
     predictor.need_params()
     symbol = predictor.symbol
     arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
     arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}
                             for group in (symbol.list_arguments(), symbol.list_auxiliary_states()))
-    return Read(symbol, options.model if arrays else None, arguments, auxiliary)
+    return Read(symbol, path if arrays else None, arguments, auxiliary)
 
 
 def is_artifact(path: str) -> bool:
@@ -316,6 +325,20 @@ def open_artifact(options: argparse.Namespace, params: dict[str, Any] | None = N
         raise UsageError(f"--dtype: {options.model} was compiled for the dtypes it has; compile it anew for others")
     arguments, auxiliary = load_parameters(options.params, [])
     return mx.load(options.model, params=arguments | auxiliary | (params or {}))
+
+
+def open_whole_artifact(options: argparse.Namespace) -> tuple[Any, str]:
+    """As `open_artifact`, and where its parameters come from. Of those that the file has only as its plans read them,
+    values are taken from the NAME-0000.params of the highest number beside it, if it is of this model."""
+    predictor = open_artifact(options)
+    beside = parameter_file(options) if predictor.prepared_params and not options.params else None
+    if beside is not None:
+        arguments, auxiliary = load_parameters(beside, [])
+        try:
+            return open_artifact(options, arguments | auxiliary), beside
+        except ArgumentError:  # of another model; who needs the parameters says so
+            pass
+    return predictor, str(options.params or options.model)
 
 
 def chosen_shapes(predictor: Any, path: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -1,13 +1,48 @@
 """Files that commands write: whole or not at all, and only under names that say what is in them."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
+import os
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mxc.cli.model import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+# What other files of a model are called, of which an artifact must not take the name.
+OTHER_KINDS = (".json", ".params", ".npz", ".npy", ".safetensors", ".onnx", ".html", ".svg", ".txt", ".rec", ".lst",
+               ".idx")
+READ = ("model", "source", "params", "expected", "calibrate", "labels", "input")  # options that name files
+
+
+def check_apart(options: argparse.Namespace, *written: str | None) -> None:
+    """Raise UsageError where a file that is to be written is one that a command's options read: it would be lost."""
+    for path in written:
+        for option, name in _read_by(options):
+            try:
+                is_same = path is not None and os.path.samefile(path, name)
+            except (OSError, ValueError):  # one of them is not there, or its name is none
+                continue
+            if is_same:
+                raise UsageError(f"{path}: it is to be written, and {option} {name} is read: give another name")
+
+
+def _read_by(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Options, and names of files that may be in them: NAME=@FILE names FILE."""
+    for option in READ:
+        given = getattr(options, option, None)
+        for text in given if isinstance(given, list) else [given] if isinstance(given, str) else []:
+            for name in {text, text.partition("@")[2]} - {""}:
+                yield option.upper() if option in ("model", "source") else f"--{option}", name
+
+
+def check_kind(option: str, path: str | None) -> None:
+    """Raise UsageError for an artifact that would have the name of another kind of file, or none."""
+    if path is not None and (path in ("", "-") or path.lower().endswith(OTHER_KINDS)):
+        raise UsageError(f"{option} {path}: expected the name of a file for an artifact, as NAME.mxc")
 
 
 def check_ending(option: str, path: str | None, *endings: str) -> None:

@@ -19,7 +19,7 @@ from mxc.compiler.graph.summary import learned_inputs
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.infer_dtype import attribute_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
-from mxc.compiler.system import env
+from mxc.compiler.system import env, input_files
 
 if TYPE_CHECKING:
     from mxc.runtime.artifact import StoredPlan
@@ -43,11 +43,12 @@ def of_symbol(options: argparse.Namespace) -> dict[str, Any]:
 
     Raises ModelFileError for a file that is no graph.
     """
-    operators = json_ir.count_operators(options.model)
+    content = input_files.content(options.model)  # once, for it may be a pipe
+    operators = json_ir.count_operators(content, options.model)
     path = parameter_file(options)
     about: dict[str, Any] = {"model": options.model, "operators": operators, "unsupported": []}
     try:
-        graph = json_ir.read_file(options.model)
+        graph = json_ir.read_bytes(content, options.model)
     except UnsupportedError as error:
         return about | {"unsupported": [line.strip() for line in str(error).splitlines()[1:]]}
     parameters = {} if path is None else described(path)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FLOATS, INT8 = ("float16", "bfloat16"), "int8"
+FAR = 0.1  # of an output's largest value: a model that is further off is of little use
 EIGHT_BITS = ("_contrib_quantized_", "_sg_mkldnn_")  # how operators over numbers of 8 bits are called
 
 
@@ -102,6 +103,10 @@ def converted(options: argparse.Namespace, model: Read, shapes: dict[str, Shape]
     if largest == float("inf"):
         tell(options.command, f"note: in {options.precision} {name} has values that are not finite, and are in "
              "float32: the model leaves its range, so do not use it")
+    elif share > FAR:
+        tell(options.command, f"note: {name} is off by {rounded(share)} of its largest value: do not use this model" + (
+            "; --calibrate EXAMPLES takes the ranges of layers from examples of the input, and each channel of weights "
+            "gets a range of its own then" if options.precision == INT8 and not options.calibrate else ""))
     return Converted(made, {
         "precision": options.precision, **layers,
         "parameter bytes in float32": sizes[0], "parameter bytes now": sizes[1],

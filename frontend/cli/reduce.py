@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mxc.cli import expected as expected_file
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, progress
+from mxc.cli.output_files import check_apart
 from mxc.cli.runnable import open_bound
 from mxc.cli.tables import print_json, print_table
 from mxc.cli.verify import add_inputs, tolerance
@@ -55,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.check is not None and PLACE not in options.check:
         raise UsageError(f"--check {options.check}: expected a command with {PLACE} in it, for the PREFIX of a part")
+    prefix = options.output or f"{Path(options.model).name.removesuffix('.json').removesuffix('-symbol')}-reduced"
+    check_apart(options, *files_of(Path(prefix)))
     shapes = parse_shapes(options.shape)
     given = read_inputs(options)
     if options.expected is not None:
@@ -75,16 +78,17 @@ def run(options: argparse.Namespace) -> int:
 
         part = reduce(whole, fails, told)
     if part is None:
-        raise UsageError(f"{options.model} passes the check: there is nothing to reduce\n"
+        about = ("; of the file of --expected it takes the inputs alone, and compares with the reference interpreter"
+                 if options.expected is not None and options.check is None else "")
+        raise UsageError(f"{options.model} passes the check: there is nothing to reduce{about}\n"
                          "give the inputs, parameters and settings with which it fails")
-    prefix = options.output or f"{Path(options.model).name.removesuffix('.json').removesuffix('-symbol')}-reduced"
     files = write(part, Path(prefix), set(model.inputs))
     report = {"model": options.model, "fails": str(seen[0]), "operators_before": len(operators_of(whole.graph)),
               "operators": [
             {"name": node.name, "operator": node.op.name} for node in part.operators if node.op is not None],
         "inputs": {name: list(part.given[name].shape) for name in part.given
                    if name in part.cut or name in model.inputs}, "files": files._asdict(), "checks": len(seen)}
-    print_json(report) if options.json else show(report)
+    print_json(report) if options.json else show(report, options.tolerance)
     return 0
 
 
@@ -110,12 +114,17 @@ class Files(NamedTuple):
     expected: str
 
 
+def files_of(prefix: Path) -> Files:
+    """What the files of a part are called."""
+    return Files(f"{prefix}-symbol.json", f"{prefix}-0000.params", f"{prefix}-expected.npz")
+
+
 def write(part: Part, prefix: Path, inputs: set[str]) -> Files:
     """Write a part. inputs: of the whole model; with what was cut off they are the part's own, and all else that it
     reads are parameters. Raises FileAccessError when the file system does not allow it."""
     import mxc as mx
 
-    files = Files(f"{prefix}-symbol.json", f"{prefix}-0000.params", f"{prefix}-expected.npz")
+    files = files_of(prefix)
     own = {name for name in part.given if name in inputs or name in part.cut}
     states = part.symbol.list_auxiliary_states()
     part.symbol.save(files.symbol)
@@ -126,10 +135,12 @@ def write(part: Part, prefix: Path, inputs: set[str]) -> Files:
     return files
 
 
-def show(report: dict[str, Any]) -> None:
+def show(report: dict[str, Any], allowed: float | None) -> None:
     """Print what is left, for people."""
     print(f"{len(report['operators'])} of {report['operators_before']} operators are left, after {report['checks']} "
           f"checks; the part fails as the model does: {report['fails']}")
     print_table(("node", "operator"), [(each["name"], each["operator"]) for each in report["operators"]])
     files = report["files"]
-    print(f"written: {', '.join(files.values())}\n\n  mxc verify {files['symbol']} --expected {files['expected']}")
+    with_tolerance = "" if allowed is None else f" --tolerance {allowed:g}"
+    print(f"written: {', '.join(files.values())}\n\n  mxc verify {files['symbol']} --expected {files['expected']}"
+          f"{with_tolerance}")

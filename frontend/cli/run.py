@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mxc.cli import class_names, detections
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.main import tell
-from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
-from mxc.cli.output_files import check_ending, check_place, write_array, write_arrays
+from mxc.cli.model import UsageError, add_model_arguments, listed, parse_shapes, positive, progress
+from mxc.cli.output_files import check_apart, check_ending, check_place, write_array, write_arrays
 from mxc.cli.runnable import open_model
 from mxc.cli.tables import print_json
 
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Set the inputs, run once, print each output's shape and largest values, or all values."""
     check_ending("--output", options.output, ".npz", ".npy")
+    check_apart(options, options.output)
     check_place(options.output)
     shapes = parse_shapes(options.shape)
     given = read_inputs(options)
@@ -55,6 +56,9 @@ def run(options: argparse.Namespace) -> int:
         model = open_model(options, shapes, given, "zeros", needs_values=True)
         model.run()
         outputs = dict(zip(model.outputs, model.values(), strict=True))
+    missing = [name for name in model.inputs if not given.has(name) and not name.endswith("label")]
+    if missing:
+        tell("run", f"note: {listed(missing)}: zeros, for no --input gives values")
     if options.output:
         save(options.output, outputs)
     found = None if options.whole else detections.of_outputs(outputs, model.operators)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import Given, Shape, made_up_parameter
@@ -12,6 +12,7 @@ from mxc.cli.model import (
     chosen_shapes,
     is_artifact,
     open_artifact,
+    open_whole_artifact,
     parameter_file,
     parse_dtypes,
 )
@@ -129,7 +130,8 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
         bound = open_bound(options, shapes, given, default, needs_values)
         bound.executor._release(bound.sizes)
         return bound
-    predictor, path = _open_predictor(options, needs_values)
+    predictor, path = _open_predictor(options, needs_values, lambda given: (
+        open_artifact(given), str(given.params or given.model)))
     _settle(given, predictor, shapes, options.model)
     shapes |= predictor.shapes_for({name: shape for name, shape in shapes.items() if name in predictor.input_names}) \
         or chosen_shapes(predictor, options.model, shapes)
@@ -142,14 +144,16 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
 
 def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
                needs_values: bool) -> Bound:
-    """As `open_model`, with an executor; that of an artifact runs the artifact's plans."""
+    """As `open_model`, with an executor; that of an artifact runs the artifact's plans, where there is one for the
+    shapes."""
     from mxc.artifact import distinct_outputs
 
     if is_artifact(options.model):
-        predictor, path = _open_predictor(options, needs_values)
+        predictor, path = _open_predictor(options, needs_values, open_whole_artifact)
         _settle(given, predictor, shapes, options.model)
-        shapes |= chosen_shapes(predictor, options.model, shapes)
-        executor = predictor.executor(shapes, grad_req="null")
+        shapes |= predictor.shapes_for(shapes) or chosen_shapes(predictor, options.model, shapes)
+        executor = predictor.executor(shapes, grad_req="null") if shapes in predictor.input_shapes else \
+            predictor._bound_here(shapes)
     else:
         _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values,
                                  settle=lambda names: given.settle(names, shapes, {}, options.model))
@@ -167,14 +171,15 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     return model
 
 
-def _open_predictor(options: argparse.Namespace, needs_values: bool) -> tuple[Any, str]:
+def _open_predictor(options: argparse.Namespace, needs_values: bool,
+                    opened: Callable[[argparse.Namespace], tuple[Any, str]]) -> tuple[Any, str]:
     """An artifact, and where its parameters come from."""
-    predictor = open_artifact(options)
+    predictor, path = opened(options)
     if predictor.missing_params and not needs_values:
         made = {name: made_up_parameter(name, shape, dtype)
                 for name, (shape, dtype) in predictor.missing_params.items()}
         return open_artifact(options, made), MADE_UP
-    return predictor, str(options.params or options.model)
+    return predictor, path
 
 
 def _settle(given: Given, predictor: Any, shapes: dict[str, Shape], model: str) -> None:

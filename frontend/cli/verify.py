@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mxc.cli import expected as expected_file
 from mxc.cli.inputs import Given, Shape, add_input_arguments, read_inputs
-from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
-from mxc.cli.output_files import check_ending, check_place
+from mxc.cli.model import (
+    UsageError,
+    add_model_arguments,
+    checked,
+    is_artifact,
+    is_number,
+    open_artifact,
+    parse_shapes,
+    positive,
+    progress,
+)
+from mxc.cli.output_files import check_apart, check_ending, check_place
 from mxc.cli.runnable import MADE_UP, Bound, open_bound
 from mxc.cli.tables import print_json
 
@@ -64,6 +74,7 @@ def tolerance(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Compare, print; 1 when an output or a node is wrong."""
     check_ending("--save-expected", options.save_expected, ".npz")
+    check_apart(options, options.save_expected)
     check_place(options.save_expected)
     shapes = parse_shapes(options.shape)
     given = read_inputs(options)
@@ -73,10 +84,10 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"running {options.model}"):
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
-        values = model.values()
-    wanted = None if recorded is None else recorded.of(model.outputs)
+        values = model.values() if not is_artifact(options.model) else stored_values(options, model)
+    wanted = None if recorded is None else recorded.of(dict(zip(model.outputs, values, strict=True)))
     with progress(f"comparing {options.model} with the reference interpreter"):
-        found = compared(model, options.tolerance, wanted, options.nodes or options.worst or options.wrong)
+        found = compared(model, options.tolerance, wanted, options.nodes or options.worst or options.wrong, values)
     if found.right and options.save_expected is not None:
         expected_file.write(options.save_expected, {name: model.executor.arg_dict[name].asnumpy()
                                                     for name in model.inputs}, dict(zip(model.outputs, values,
@@ -114,17 +125,28 @@ class Comparison(NamedTuple):
                 "right": self.right}
 
 
-def compared(model: Bound, allowed: float | None, wanted: Sequence[np.ndarray] | None, nodes: bool) -> Comparison:
+def stored_values(options: argparse.Namespace, model: Bound) -> list[np.ndarray]:
+    """The outputs as programs get them from an artifact: with what it prepared of its own parameters, and its batches
+    cut and filled up. Where it has no parameters, or draws random numbers, those of the executor."""
+    predictor = open_artifact(argparse.Namespace(model=options.model, params=None, dtype=[]))
+    if predictor.missing_params or any(buffer.pool == "seed" for buffer in model.plan.buffers):
+        return model.values()
+    found = predictor.predict(**{name: model.executor.arg_dict[name].asnumpy() for name in model.inputs})
+    return [found[name] for name in model.outputs]
+
+
+def compared(model: Bound, allowed: float | None, wanted: Sequence[np.ndarray] | None, nodes: bool,
+             values: Sequence[np.ndarray] | None = None) -> Comparison:
     """The outputs of a model that has run against the reference's, or against those that are wanted.
 
     allowed: the tolerance; None: that of the dtypes. nodes: compare those of the operators too, which is also done
-    where an output is off by rounding.
+    where an output is off by rounding. values: the outputs, where they are not those of the model's executor.
     """
     from mxc.cli.differences import ROUNDING, judged
     from mxc.cli.reference import of_executor
     from mxc.cli.search import Search
 
-    values, reference = model.values(), of_executor(model.executor)
+    values, reference = model.values() if values is None else values, of_executor(model.executor)
     others: Sequence[np.ndarray | None] = [None] * len(values) if wanted is None else wanted
     outputs = [judged(name, "", value, reference, entry, allowed, other) for name, value, entry, other in
                zip(model.outputs, values, reference.graph.outputs, others, strict=True)]
@@ -140,7 +162,11 @@ def compared(model: Bound, allowed: float | None, wanted: Sequence[np.ndarray] |
 
 
 def add_inputs(given: Given, shapes: dict[str, Shape], recorded: expected_file.Expected) -> None:
-    """Take the inputs that were not given from a file. Raises UsageError where --shape says something else."""
+    """Take the inputs that were not given from a file. Raises UsageError where --shape says something else, and where
+    nobody gives any: random ones are not those of which the outputs there were made."""
+    if not recorded.inputs and not (given.arrays or given.words or given.pictures or given.archives or given.unnamed):
+        raise UsageError(f"--expected {recorded.path}: it has outputs alone, and no inputs (in/NAME): give those that "
+                         "they were made of with --input")
     for name, array in recorded.inputs.items():
         if given.has(name):
             continue
@@ -166,6 +192,8 @@ def show(options: argparse.Namespace, model: Any, found: Comparison) -> None:
     outputs, nodes, first, part = found
     if model.parameters == MADE_UP:
         print("parameters are made up")
+    elif is_artifact(options.model) and model.parameters != options.model:
+        print(f"parameters are those of {model.parameters}")
     if nodes and (options.nodes or options.worst or options.wrong):
         listed = [each for each in nodes if not each.right] if options.wrong else list(nodes)
         if options.worst:

@@ -311,8 +311,8 @@ def cpu_target() -> CpuTarget:
 
 
 def cpu_target_of(parts: Mapping[str, str]) -> CpuTarget:
-    """The target that code with these parts (`host.host_parts`) was made for, if it runs here: a level of CPUs, whatever
-    MXC_CPU asks for now, or else the target of this process."""
+    """The target that code with these parts (`host.host_parts`) was made for, if it runs here: a level of CPUs,
+    whatever MXC_CPU asks for now, or else the target of this process."""
     if parts.get("cpu") == host.ANY:
         for level in levels.LEVELS.values():
             if {*parts["features"].split()} == level.flags:
