@@ -11,6 +11,7 @@ from mxc.compiler.error import ModelFileError, MXNetError, TargetError
 from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.ndarray import NDArray
 from mxc.runtime import ndarray_file, npz_file, remote_files
+from mxc.runtime.array import dtype_name
 from mxc.runtime.whole_file import replacing
 
 ENDINGS = (".params", ".npz", ".safetensors")
@@ -42,7 +43,7 @@ def load(path: str) -> dict[str, NDArray]:
 def described(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and dtype of each array of a file by name; of `.params` nothing else is read. Errors as `load`."""
     if path.lower().endswith(ENDINGS[1:]) or remote_files.is_url(path):
-        return {name: (array.shape, array.dtype.__name__) for name, array in load(path).items()}
+        return {name: (array.shape, dtype_name(array.dtype)) for name, array in load(path).items()}
     return ndarray_file.described(path)
 
 
