@@ -13,7 +13,7 @@ from test_batches import bound, language_model
 import mxc as mx
 from mxc.cli.inputs import made_up_parameter
 from mxc.cli.main import BAD_FILE, OK, USAGE, main
-from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype
+from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype, widened
 from mxc.precision import narrowed
 
 Captured = pytest.CaptureFixture[str]
@@ -239,3 +239,57 @@ def test_what_is_refused(files: np.ndarray, capsys: Captured):
         printed = capsys.readouterr().err
         assert text in printed and "Traceback" not in printed and len(printed.splitlines()) == 2
     assert not list(Path().glob("made*"))
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_verify_knows_the_rounding(precision: str, files: np.ndarray, capsys: Captured):
+    """Layers round to the narrow dtype, and the outputs of float32 show it."""
+    model = ["--shape", "data=2,3,6,6", "--json"]
+    assert main(["convert", "net-symbol.json", "made", "--shape", "data=2,3,6,6", "--precision", precision]) == OK
+    assert main(["compile", *NET, "--precision", precision, "--keep-params", "-o", "made.mxc"]) == OK
+    capsys.readouterr()
+    for command in ["verify", "made-symbol.json", *model], ["verify", "made.mxc", "--json"]:
+        assert main(command) == OK
+        (output,) = json.loads(capsys.readouterr().out)["outputs"]
+        assert output["right"] and (output["verdict"] == "ok") == (output["max_rel"] <= output["tolerance"] == 1e-4)
+    assert main(["verify", "made-symbol.json", *model, "--nodes"]) == OK
+    tolerances = {each["name"]: each["tolerance"] for each in json.loads(capsys.readouterr().out)["nodes"]}
+    assert tolerances["conv_output"] == {"float16": 1e-2, "bfloat16": 8e-2}[precision]
+    arrays = mx.nd.load("made-0000.params")
+    mx.nd.save("other.params", {**arrays, "arg:conv_weight": arrays["arg:conv_weight"] * 1.5})
+    assert main(["verify", "made-symbol.json", *model, "--save-expected", "made.npz"]) == OK
+    assert main(["verify", "made-symbol.json", *model, "--params", "other.params", "--expected", "made.npz"]) == 1
+
+
+@pytest.mark.parametrize("model", ["made-symbol.json", "made.mxc"])
+def test_commands_take_models_of_bfloat16(model: str, files: np.ndarray, capsys: Captured):
+    """Also inputs and outputs are of it here."""
+    arrays = mx.nd.load("net-0000.params")
+    mx.nd.save("made-0000.params", {name: array.astype("bfloat16") for name, array in arrays.items()})
+    Path("made-symbol.json").write_bytes(Path("net-symbol.json").read_bytes())
+    given = ["--shape", "data=2,3,6,6", "--dtype", "data=bfloat16"] if model.endswith("json") else []
+    assert main(["compile", "made-symbol.json", "--shape", "data=2,3,6,6", "--dtype", "data=bfloat16", "--keep-params",
+                 "-o", "made.mxc"]) == OK
+    np.savez("data.npz", data=mx.nd.array(files[:2], dtype="bfloat16").asnumpy())
+    capsys.readouterr()
+    assert main(["run", model, *given, "--input", "data.npz", "--print", "--json", "-o", "out.npz"]) == OK
+    (report,) = json.loads(capsys.readouterr().out).values()
+    assert report["dtype"] == "bfloat16" and report["shape"] == [2, 5]
+    values = widened(np.load("out.npz")["scores_output"])
+    np.testing.assert_array_equal(values, np.array(report["values"], np.float32))
+    np.testing.assert_allclose(values, predicted_wide(files[:2]), atol=0.3)
+    capsys.readouterr()
+    assert main(["verify", model, *given, "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["tolerance"] == 8e-2
+    assert main(["verify", model, *given, "--input", "data.npz", "--save-expected", "right.npz"]) == OK
+    assert main(["verify", model, *given, "--expected", "right.npz"]) == OK
+    for command in (["inspect"], ["profile", "--iterations", "2"], ["bench", "--iterations", "2"],
+                    ["report", "--seconds", "0.01", "-o", "made.html"]):
+        assert main([command[0], model, *given, *command[1:]]) == OK, command
+    assert "bfloat16" in Path("made.html").read_text()
+
+
+def predicted_wide(data: np.ndarray) -> np.ndarray:
+    """What net-symbol.json gives in float32."""
+    assert main(["compile", *NET, "-o", "net.mxc"]) == OK
+    return predicted("net.mxc", data)
