@@ -1,4 +1,4 @@
-"""`.safetensors`: arrays by name. The package safetensors reads them; its writer knows no bfloat16 as arrays here have it.
+"""`.safetensors`: arrays by name. The package safetensors reads them; its writer does not take bfloat16 from here.
 
 A file is the length of its header in 8 bytes, the header in JSON with the dtype, the shape and the place of each array,
 and the arrays one after the other.
@@ -37,8 +37,11 @@ def written(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """The arrays of a file. Raises FileAccessError when it cannot be read, ModelFileError when it is no such file or has
-    arrays of other dtypes, TargetError without the package."""
+    """The arrays of a file.
+
+    Raises FileAccessError when it cannot be read, ModelFileError when it is no such file or has arrays of other dtypes,
+    TargetError without the package.
+    """
     try:
         import safetensors
     except ImportError as error:

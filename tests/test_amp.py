@@ -41,7 +41,8 @@ def differences(ours: Any, theirs: Any, share: float, place: str = "") -> list[s
     if isinstance(theirs, dict) and isinstance(ours, dict) and {*ours} == {*theirs}:
         return [d for key in theirs for d in differences(ours[key], theirs[key], share, f"{place}/{key}")]
     if isinstance(theirs, list) and isinstance(ours, list) and len(ours) == len(theirs):
-        return [d for i, pair in enumerate(zip(ours, theirs, strict=True)) for d in differences(*pair, share, f"{place}/{i}")]
+        return [d for i, pair in enumerate(zip(ours, theirs, strict=True))
+                for d in differences(*pair, share, f"{place}/{i}")]
     if isinstance(theirs, float) and isinstance(ours, (int, float)):
         return [] if math.isclose(ours, theirs, rel_tol=share, abs_tol=share) else [f"{place}: {ours}, MXNet {theirs}"]
     return [] if ours == theirs else [f"{place}: {ours!r}, MXNet {theirs!r}"]

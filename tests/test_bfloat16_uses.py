@@ -82,8 +82,8 @@ def test_random_numbers_into_an_array() -> None:
 
 
 @pytest.mark.parametrize(("name", "options"), [
-    ("acc", {}), ("ce", {}), ("f1", {}), ("mcc", {}), ("nll_loss", {}), ("loss", {}), ("perplexity", {"ignore_label": 1}),
-    ("top_k_accuracy", {"top_k": 2}), ("mse", {}), ("mae", {}), ("rmse", {}), ("pearsonr", {})])
+    ("acc", {}), ("ce", {}), ("f1", {}), ("mcc", {}), ("nll_loss", {}), ("loss", {}),
+    ("perplexity", {"ignore_label": 1}), ("top_k_accuracy", {"top_k": 2}), ("mse", {}), ("mae", {}), ("rmse", {}), ("pearsonr", {})])
 def test_metrics(name: str, options: dict[str, Any]) -> None:
     scores = mx.nd.softmax(narrow(6, 2))
     label = narrow(6, 2, seed=1) if name in ("mse", "mae", "rmse", "pearsonr") else mx.nd.array([0, 1, 1, 0, 1, 0])
@@ -231,7 +231,7 @@ def test_loops_and_their_reference() -> None:
 def test_test_utils() -> None:
     mx.test_utils.assert_almost_equal(narrow(3), narrow(3).astype("float32"))
     assert mx.test_utils.same(narrow(3), narrow(3)) and not mx.test_utils.almost_equal(narrow(3), narrow(3, seed=1))
-    with pytest.raises(AssertionError, match="tolerance rtol=8.000000e-02"):
+    with pytest.raises(AssertionError, match="tolerance rtol=8"):
         mx.test_utils.assert_almost_equal(narrow(3), narrow(3) * 2 + 1)
 
 

@@ -22,7 +22,8 @@ def default_rtols() -> dict[np.dtype, float]:
 
 def default_atols() -> dict[np.dtype, float]:
     """The absolute tolerance of each dtype."""
-    return {np.dtype("float16"): 1e-1, BFLOAT16: 1e-1, np.dtype("float32"): 1e-3, np.dtype("float64"): SMALLEST, **_EXACT}
+    return {np.dtype("float16"): 1e-1, BFLOAT16: 1e-1, np.dtype("float32"): 1e-3, np.dtype("float64"): SMALLEST,
+            **_EXACT}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:

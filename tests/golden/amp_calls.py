@@ -429,8 +429,9 @@ ON = {
 }
 NARROW = {"arrays": arrays, "trains": trains(False), "trains hybridized": trains(True)}
 CASES = {"off": OFF, "float16": ON, "bfloat16": {**ON, **NARROW}, "chosen": {"symbols": symbols},
-         "chosen bfloat16": {"arrays": lambda mx: arrays(mx, ("FullyConnected", "narrow", "Convolution", "relu", "tanh")),
-                             "symbols": symbols}}
+         "chosen bfloat16": {
+             "arrays": lambda mx: arrays(mx, ("FullyConnected", "narrow", "Convolution", "relu", "tanh")),
+             "symbols": symbols}}
 
 
 def answer(mx, setting):

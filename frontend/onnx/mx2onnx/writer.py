@@ -39,8 +39,8 @@ class GraphWriter:
         self._shapes = list(zip(*both, strict=True))
         stated = {**{name: dtype_name(array.dtype) for name, array in parameters.items()}, **dtypes}
         self._dtypes = infer_dtype(graph, stated)
-        for node, dtypes in zip(graph.nodes, self._dtypes, strict=True):
-            if "bfloat16" in dtypes:
+        for node, of_outputs in zip(graph.nodes, self._dtypes, strict=True):
+            if "bfloat16" in of_outputs:
                 raise UnsupportedError(f"{node.name!r} is of bfloat16, which is not written to ONNX; write the model "
                                        "in float32 or float16")
         self.nodes: list[Any] = []
