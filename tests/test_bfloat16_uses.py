@@ -83,7 +83,8 @@ def test_random_numbers_into_an_array() -> None:
 
 @pytest.mark.parametrize(("name", "options"), [
     ("acc", {}), ("ce", {}), ("f1", {}), ("mcc", {}), ("nll_loss", {}), ("loss", {}),
-    ("perplexity", {"ignore_label": 1}), ("top_k_accuracy", {"top_k": 2}), ("mse", {}), ("mae", {}), ("rmse", {}), ("pearsonr", {})])
+    ("perplexity", {"ignore_label": 1}), ("top_k_accuracy", {"top_k": 2}), ("mse", {}), ("mae", {}),
+    ("rmse", {}), ("pearsonr", {})])
 def test_metrics(name: str, options: dict[str, Any]) -> None:
     scores = mx.nd.softmax(narrow(6, 2))
     label = narrow(6, 2, seed=1) if name in ("mse", "mae", "rmse", "pearsonr") else mx.nd.array([0, 1, 1, 0, 1, 0])
