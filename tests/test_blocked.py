@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops.dtypes import NARROW, narrowed
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build.jobs import job_of
@@ -132,9 +134,9 @@ WINDOWS = {
 
 
 def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = False, flat: bool = True,
-         ) -> tuple[CallKernel, list[np.ndarray]]:
+         paired: bool = False) -> tuple[CallKernel, list[np.ndarray]]:
     """The call of a window that is made to fill blocks, and its arrays. The result is in blocks; not flat: with rows
-    and columns exchanged."""
+    and columns exchanged. paired: products of bfloat16 are added two by two."""
     rng, lanes, columns = np.random.default_rng(6), isa.lanes(dtype), isa.tile(dtype)[1]
     w = filled(w, lanes)
     inner = 1 if plain else lanes
@@ -157,8 +159,11 @@ def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = 
         operands += [values(rng, (c * lanes,), dtype), values(rng, (n * steps[0],), dtype)]
         buffers += [dtype, dtype]
     stores = [Store(len(buffers), place, result, "add" if epilogue else "write")]
-    copied = plain or any(w.pad) or dtype == "float16"
-    made = calls.blocked_convolution(dtype, w, dense(data.shape)[:5], inner, lanes, columns, copied)
+    copied, apart = plain or any(w.pad) or (dtype in NARROW and not paired), dense(data.shape)[:5]
+    if paired:
+        w, inner, apart = replace(w, channels=w.channels // 2), inner // 2, tuple(step // 2 for step in apart)
+        operands[1], buffers[1] = narrowed(weight.reshape(-1, 2, columns).swapaxes(1, 2).ravel()), dtype
+    made = calls.blocked_convolution(dtype, w, apart, inner, lanes, columns, copied, paired=paired)
     return calls.call("conv", made, (*buffers, dtype), stores), [*operands, values(rng, (n * steps[0],), dtype)]
 
 
@@ -175,6 +180,12 @@ def test_kernel(name, plain, instructions):
 @pytest.mark.parametrize("name", ["same", "1x1"])
 def test_kernel_dtypes(name, dtype, instructions):
     check(*case(WINDOWS[name], dtype, instructions.isa), instructions)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_kernel_of_pairs(name, instructions):
+    if instructions.isa.lanes("float32") > 2:
+        check(*case(WINDOWS[name], "bfloat16", instructions.isa, epilogue=name == "same", paired=True), instructions)
 
 
 @pytest.mark.parametrize("flat", [True, False])

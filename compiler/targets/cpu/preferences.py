@@ -5,12 +5,15 @@ and NEON are made by them too, though nobody has measured there.
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mxc.compiler.targets.preferences import (
     Blocks,
     Chains,
     Joins,
     Loops,
     Packing,
+    Pairs,
     Panels,
     Preferences,
     Products,
@@ -57,3 +60,4 @@ FIGURES = Preferences(
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
     loops=Loops(),
 )
+PAIRED = replace(FIGURES, pairs=Pairs())  # of CPUs that multiply pairs of bfloat16

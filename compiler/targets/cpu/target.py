@@ -74,7 +74,7 @@ class CpuTarget:
         """The figures that passes and stages decide by."""
         from mxc.compiler.targets.cpu import preferences
 
-        return preferences.FIGURES
+        return preferences.PAIRED if self.isa.pairs else preferences.FIGURES
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
