@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from instruction_sets import SETS, filled
 from library_cases import check, image, values, window
-from pass_checks import assert_graph, assert_same_numbers, options
+from pass_checks import FixedTiles, assert_graph, assert_same_numbers, options, outputs_of, values_for
 
 import mxc as mx
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import dense
@@ -18,11 +19,12 @@ from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
-from mxc.compiler.ops.dtypes import NARROW, narrowed
+from mxc.compiler.ops.dtypes import NARROW, narrowed, widened
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build.jobs import job_of
 from mxc.compiler.targets.cpu.machine.isa import ISAS, Isa
+from mxc.compiler.targets.preferences import Preferences
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -186,6 +188,33 @@ def test_kernel_dtypes(name, dtype, instructions):
 def test_kernel_of_pairs(name, instructions):
     if instructions.isa.lanes("float32") > 2:
         check(*case(WINDOWS[name], "bfloat16", instructions.isa, epilogue=name == "same", paired=True), instructions)
+
+
+def test_pairs_are_of_bfloat16_in_blocks():
+    """Where the target multiplies pairs; the first convolution reads plain data of 3 channels."""
+    text = ("graph(x: {0}[2,3,5,6], w: {0}[8,3,3,3], v: {0}[8,8,3,3])\n"
+            f"{CONVOLUTION} z = Convolution(y, v, {SAME}, num_filter=8, num_group=1, no_bias=True)\n return z")
+    figures = FixedTiles().prefers
+    for dtype, paired in (("bfloat16", [False, True]), ("float16", [False, False])):
+        graph = parse_graph(text.format(dtype))
+        for given, wanted in ((figures, paired), (replace(figures, pairs=None), [False, False])):
+            made = blocked(graph, Options(target=Chosen(given), static=frozenset({"w", "v"})))
+            assert [node.params.paired for node in made.nodes
+                    if node.op is not None and node.op.name == "_mxc_blocked_convolution"] == wanted
+            values = values_for(graph)
+            for one, two in zip(outputs_of(graph, values), outputs_of(made, values), strict=True):
+                np.testing.assert_allclose(widened(one), widened(two), rtol=2e-2, atol=2e-2)
+
+
+class Chosen(FixedTiles):
+    """With figures of its own."""
+
+    def __init__(self, figures: Preferences):
+        self.figures = figures
+
+    @property
+    def prefers(self) -> Preferences:
+        return self.figures
 
 
 @pytest.mark.parametrize("flat", [True, False])

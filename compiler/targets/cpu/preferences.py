@@ -5,8 +5,6 @@ and NEON are made by them too, though nobody has measured there.
 """
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mxc.compiler.targets.preferences import (
     Blocks,
     Chains,
@@ -59,5 +57,5 @@ FIGURES = Preferences(
     # about the last cache of many machines. Where less passes between kernels, a chain gains little, with fewer units.
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
     loops=Loops(),
+    pairs=Pairs(),  # on CPUs with the instruction: `CpuTarget.prefers`
 )
-PAIRED = replace(FIGURES, pairs=Pairs())  # of CPUs that multiply pairs of bfloat16
