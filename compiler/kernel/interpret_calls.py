@@ -151,7 +151,7 @@ def _block_data(w: Window[int], flat: np.ndarray, strides: Sequence[int], channe
 def _blocked_convolution(g: records.BlockedConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, inner, columns, strides, packed = g.window, g.data_block, g.columns, g.data_strides, buffers[1]
     if g.paired:
-        w, inner, strides = replace(w, channels=2 * w.channels), 2 * inner, [2 * step for step in strides]
+        w, inner, strides = replace(w, channels=2 * w.channels), 2 * inner, tuple(2 * step for step in strides)
         packed = packed.reshape(-1, columns, 2).swapaxes(1, 2).ravel()
     data = _block_data(w, buffers[0], strides, w.groups * w.channels, inner)
     weight = _of_blocks(packed, w, inner, columns)

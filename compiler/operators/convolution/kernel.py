@@ -73,7 +73,8 @@ def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
 def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     data_block = data[-1] if len(data) == rank + 3 else 1
-    window, steps = _blocked_window(params, data, c.out_shape, params.num_group, data_block), _blocked_strides(data, rank)
+    window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
+    steps = _blocked_strides(data, rank)
     copied = data_block != params.block or any(params.pad) or (c.dtype(0) in NARROW and not params.paired)
     if params.paired:
         window, steps = replace(window, channels=window.channels // 2), tuple(step // 2 for step in steps)

@@ -9,8 +9,8 @@ A unit of work is a band of output rows of one image, and some of its filters:
             tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
             after the last grain: the epilogue         in registers too, if it is brief
 
-A pixel's channels, or pairs of them, are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
-pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
+A pixel's channels, or pairs of them, are broadcast one by one; weights come as one vector after the other. Tiles of a
+band differ by one pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
 """
 from __future__ import annotations
 
