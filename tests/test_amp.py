@@ -17,8 +17,8 @@ import mxc as mx
 calls = importlib.import_module("golden.amp_calls")
 REAL = json.loads(calls.PATH.read_text())
 EXACT = 2e-5
-# MXNet rounds to bfloat16 at other places: its convolutions and activations are one kernel, which rounds once.
-LESS_EXACT = {"block bfloat16": 0.01, "trains": 0.003}
+# Rounding to bfloat16 differs from one process of MXNet to another too.
+LESS_EXACT = {"trains": 0.003}
 ANSWER = """
 import json, sys, mxc
 from golden import amp_calls

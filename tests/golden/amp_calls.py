@@ -39,6 +39,11 @@ def described(value):
     return [described(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+def form(array):
+    """Dtype and shape alone: the numbers of several layers of bfloat16 are others in each of MXNet's processes."""
+    return [name_of(array.dtype), list(array.shape)]
+
+
 def name_of(dtype):
     return "bfloat16" if dtype == BFLOAT16 else np.dtype(dtype).name
 
@@ -127,14 +132,14 @@ def convert(graph, dtype, way):
 def given(symbol, mx, **shapes):
     """Numbers for a symbol's arguments and auxiliary states that are no data."""
     args, _, states = symbol.infer_shape(**shapes)
-    made = [{name: mx.nd.array(numbers(shape, i) + 2 * ("var" in name))
+    made = [{name: mx.nd.array(numbers(shape, i) / 4 + 2 * ("var" in name))
              for i, (name, shape) in enumerate(zip(found, of, strict=True)) if name not in DATA}
             for found, of in ((symbol.list_arguments(), args), (symbol.list_auxiliary_states(), states))]
     return made
 
 
 def model(graph, dtype, way, shape):
-    """A converted model: the dtypes of its parameters, and for bfloat16 its output."""
+    """A converted model: the dtypes of its parameters, and for bfloat16 what its output is."""
     def call(mx):
         symbol = graph(mx.sym)
         args, states = given(symbol, mx, data=shape)
@@ -147,7 +152,7 @@ def model(graph, dtype, way, shape):
         if "softmax_label" in made.list_arguments():
             args["softmax_label"] = mx.nd.zeros(shape[:1])
         executor = made.bind(mx.cpu(), args, aux_states=states)
-        return [*found, executor.forward()[0]]
+        return [*found, form(executor.forward()[0])]
 
     return call
 
@@ -172,7 +177,7 @@ def block(dtype, **options):
         made = mx.contrib.amp.convert_hybrid_block(net, dtype, ctx=mx.cpu(), **options)
         dtypes = {name: param.dtype for name, param in made.collect_params().items()}
         kinds = {name: param.data().dtype for name, param in made.collect_params().items()}
-        return [type(made).__name__, dtypes, kinds, *([made(data)] if dtype == "bfloat16" else [])]
+        return [type(made).__name__, dtypes, kinds, *([form(made(data))] if dtype == "bfloat16" else [])]
 
     return call
 
@@ -186,7 +191,7 @@ def bucketing(mx):
     made.bind([("data", (2, 4))], for_training=False)
     made.forward(mx.io.DataBatch([mx.nd.array(numbers((2, 4), 50))], bucket_key=4, provide_data=[("data", (2, 4))]))
     return [type(made).__name__, {name: array.dtype for name, array in made.get_params()[0].items()},
-            made.get_outputs()[0]]
+            form(made.get_outputs()[0])]
 
 
 # ---- loss scaling
