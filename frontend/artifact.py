@@ -16,9 +16,9 @@ import numpy as np
 import mxc
 from mxc.batching import found_batches
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError, MXNetError, nearest
-from mxc.compiler.ops.dtypes import BFLOAT16
+from mxc.compiler.ops.dtypes import is_number, numpy_dtype
 from mxc.compiler.system.garbage import uncollected
-from mxc.runtime.array import Array
+from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.ndarray_file import own_name
@@ -271,7 +271,7 @@ class Predictor:
     def _sizes(self) -> dict[str, int]:
         """The bytes of each parameter and auxiliary state, by name."""
         stored = self._artifact.plans[0]
-        return {name: math.prod(shape) * np.dtype(stored.dtypes[name]).itemsize
+        return {name: math.prod(shape) * numpy_dtype(stored.dtypes[name]).itemsize
                 for name, shape in stored.shapes.items() if name not in (*self.input_names, *self.further_inputs)}
 
     def _plans(self, mode: str) -> list[StoredPlan]:
@@ -296,7 +296,7 @@ class Predictor:
             array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
         except ValueError as error:  # lists of different lengths
             raise ArgumentTypeError(f"input {name!r} is no array: {error}") from None
-        if array.dtype.kind not in "biuf" and array.dtype != BFLOAT16:
+        if not is_number(array.dtype):
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
 
@@ -391,8 +391,8 @@ def _check_family(executors: Sequence[Any]) -> None:
             raise ArgumentError("the executors are of different symbols; an artifact holds one model")
         if found != (dtypes := dtypes or found):
             name = next(name for name in found if found[name] != dtypes[name])
-            raise ArgumentError(f"{name!r} is {dtypes[name].__name__} in the first executor and {found[name].__name__} "
-                                "in another; an artifact has each input in one dtype")
+            raise ArgumentError(f"{name!r} is {dtype_name(dtypes[name])} in the first executor and "
+                                f"{dtype_name(found[name])} in another; an artifact has each input in one dtype")
         if shapes in seen:
             raise ArgumentError(f"two executors have the same shapes, {shapes}; give one for each set of input shapes")
         seen.append(shapes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
+from mxc.runtime.array import dtype_name
 from mxc.runtime.batches import Batches, Place
 
 Shape = tuple[int, ...]
@@ -53,7 +54,7 @@ def _places(executor: Any, read: Sequence[str], free: Sequence[str], axes: Axes)
     shapes = {name: array.shape for name, array in arrays.items()}
     graph = without_unread(executor._symbol.graph, shapes, {name for name in free if name not in read})
     known = {name: shape for name, shape in shapes.items() if name in read or name not in free}
-    dtypes = {name: array.dtype.__name__ for name, array in arrays.items()}
+    dtypes = {name: dtype_name(array.dtype) for name, array in arrays.items()}
     return [rows and Place(*rows) for rows in find_rows(graph, known, dtypes, axes)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.text import graph_text
-from mxc.compiler.ops.dtypes import BFLOAT16
+from mxc.compiler.ops.dtypes import is_number
 from mxc.compiler.passes.infer import with_facts
 from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
@@ -111,7 +111,7 @@ class Executor:
             if not isinstance(value, (NDArray, np.ndarray)):
                 raise ArgumentError(f"only accept keyword argument of NDArrays and numpy.ndarray, not {type(value)} "
                                     f"for {name}")
-            if isinstance(value, np.ndarray) and value.dtype.kind not in "biuf" and value.dtype != BFLOAT16:
+            if isinstance(value, np.ndarray) and not is_number(value.dtype):
                 raise ArgumentTypeError(f"argument {name} needs numbers, got an array of dtype {value.dtype}")
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")

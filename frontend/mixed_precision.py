@@ -32,7 +32,9 @@ def check(names: Collection[str]) -> None:
 class Rules:
     """What is computed in which dtype. dtype: the narrow one. narrow, float32, widest: operators by name. conditions:
     operators in float32 where a parameter has one of the values. kept: inputs that stay in float32 where their operator
-    is in the narrow dtype. losses: the operators whose gradients `scale` multiplies."""
+    is in the narrow dtype. losses: the operators whose gradients `scale` multiplies. listed: all names that MXNet's
+    lists have, which are several of some operators, not always in one list: of these the main name counts, and those
+    that are chosen."""
 
     dtype: str
     narrow: Collection[str]
@@ -42,11 +44,14 @@ class Rules:
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)
     losses: Collection[str] = ()
     scale: Callable[[], float] = float
+    listed: Collection[str] = ()
+    chosen: Collection[str] = ()
 
     def __post_init__(self) -> None:
         # What is in several lists is in the one that is cast last, just before the operator.
-        self._ways = {main_name(name): way for way, names in (
-            (WIDEST, self.widest), (FLOAT32, self.float32), (NARROW, self.narrow)) for name in names}
+        self._ways = {main: way for way, names in (
+            (WIDEST, self.widest), (FLOAT32, self.float32), (NARROW, self.narrow)) for name in names
+            if (main := main_name(name)) == name or main not in self.listed or name in self.chosen}
         self._conditions: dict[str, list[tuple[str, Sequence[str]]]] = {}
         for name, parameter, values in self.conditions:
             self._conditions.setdefault(main_name(name), []).append((parameter, values))

@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from mxc import ndarray as nd
-from mxc.compiler.error import ModelFileError, MXNetError, TargetError
-from mxc.compiler.ops.dtypes import BFLOAT16
+from mxc import safetensors_file
+from mxc.compiler.error import ModelFileError, MXNetError
 from mxc.ndarray import NDArray
 from mxc.runtime import ndarray_file, npz_file, remote_files
+from mxc.runtime.array import dtype_name
 from mxc.runtime.whole_file import replacing
 
 ENDINGS = (".params", ".npz", ".safetensors")
@@ -30,7 +30,7 @@ def load(path: str) -> dict[str, NDArray]:
     if path.lower().endswith(".npz"):
         arrays = npz_file.read(path)
     elif path.lower().endswith(".safetensors"):
-        arrays = _load_safetensors(path)
+        arrays = safetensors_file.read(path)
     else:
         loaded = nd.load(path) or {}  # a file without arrays is read as a list
         if not isinstance(loaded, dict):
@@ -42,21 +42,21 @@ def load(path: str) -> dict[str, NDArray]:
 def described(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and dtype of each array of a file by name; of `.params` nothing else is read. Errors as `load`."""
     if path.lower().endswith(ENDINGS[1:]) or remote_files.is_url(path):
-        return {name: (array.shape, array.dtype.__name__) for name, array in load(path).items()}
+        return {name: (array.shape, dtype_name(array.dtype)) for name, array in load(path).items()}
     return ndarray_file.described(path)
 
 
 def save(path: str, arrays: Mapping[str, NDArray]) -> None:
     """Write arrays by name to a file of the kind that its name ends in; it appears whole or not at all.
 
-    Raises FileAccessError when it cannot be written, TargetError for `.safetensors` without the package.
+    Raises FileAccessError when it cannot be written.
     """
     if path.lower().endswith(".params"):
         nd.save(path, arrays)
         return
     values = {name: np.ascontiguousarray(array.asnumpy()) for name, array in arrays.items()}
     if path.lower().endswith(".safetensors"):
-        content = _safetensors(path).save(values)
+        content = safetensors_file.written(values)
         with replacing(path) as file:
             file.write(content)
         return
@@ -64,27 +64,7 @@ def save(path: str, arrays: Mapping[str, NDArray]) -> None:
         npz_file.write(file, values)
 
 
-def _load_safetensors(path: str) -> dict[str, np.ndarray]:
-    package, content = _safetensors(path), remote_files.content(path)
-    try:
-        loaded: dict[str, np.ndarray] = package.load(content)
-    except Exception as error:  # the package's own class, and KeyError for a dtype that NumPy does not have
-        raise ModelFileError(path, f"expected arrays in the safetensors format ({error})") from None
-    return loaded
-
-
-def _safetensors(path: str) -> Any:
-    try:
-        from safetensors import numpy as package
-    except ImportError as error:
-        raise TargetError(f"{path}: files of this kind are read and written with the package safetensors, which cannot "
-                          f"be imported ({error})\npip install 'mxc-compiler[safetensors]'") from None
-    return package
-
-
 def _as_array(path: str, name: str, array: np.ndarray) -> NDArray:
-    if array.dtype.name == "bfloat16":  # that of another package
-        array = array.view(BFLOAT16)
     try:
         return nd.array(array, dtype=array.dtype)
     except (MXNetError, TypeError) as error:

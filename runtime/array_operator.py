@@ -277,13 +277,13 @@ def _dtype_rule(source: FunctionSource, rule: Any, outputs: Sequence[str]) -> Dt
         return lambda given: [given[0]] * len(outputs)
 
     def dtypes(given: Sequence[str]) -> list[str]:
-        found = _called(source, "dtypes", rule, [np.dtype(d) for d in given], {})
+        found = _called(source, "dtypes", rule, [numpy_dtype(d) for d in given], {})
         parts = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(parts) != len(outputs):
             raise source.error(f"dtypes= gives {len(parts)} dtypes, {found!r}; the function has {len(outputs)} outputs "
                                f"({', '.join(outputs)})")
         try:
-            names = [np.dtype(d).name for d in parts]
+            names = [dtype_name(d) for d in parts]
         except TypeError:
             names = [""]
         wrong = [d for d, n in zip(parts, names, strict=False) if n not in DTYPES]

@@ -11,6 +11,7 @@ from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
+from mxc.compiler.ops.dtypes import converted, numpy_dtype
 from mxc.compiler.targets.cpu import preferences
 from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference import interpreter
@@ -57,8 +58,8 @@ def values_for(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
     for node in graph.variables:
         shape, dtype = graph.shape(Entry(node)), graph.dtype(Entry(node))
         low, high = (0.5, 1.5) if node.name.endswith("var") else (-1.0, 1.0)
-        made = rng.uniform(low, high, shape) if dtype.startswith("float") else rng.integers(0, 4, shape)
-        values[node.name] = made.astype(dtype)
+        made = rng.uniform(low, high, shape) if "float" in dtype else rng.integers(0, 4, shape)
+        values[node.name] = converted(made, numpy_dtype(dtype))
     return values
 
 

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from instruction_sets import SETS, filled
 from library_cases import check, image, values, window
-from pass_checks import assert_graph, assert_same_numbers, options
+from pass_checks import FixedTiles, assert_graph, assert_same_numbers, options, outputs_of, values_for
 
 import mxc as mx
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import dense
@@ -17,10 +19,12 @@ from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops.dtypes import NARROW, narrowed, widened
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build.jobs import job_of
 from mxc.compiler.targets.cpu.machine.isa import ISAS, Isa
+from mxc.compiler.targets.preferences import Preferences
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -132,9 +136,9 @@ WINDOWS = {
 
 
 def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = False, flat: bool = True,
-         ) -> tuple[CallKernel, list[np.ndarray]]:
+         paired: bool = False) -> tuple[CallKernel, list[np.ndarray]]:
     """The call of a window that is made to fill blocks, and its arrays. The result is in blocks; not flat: with rows
-    and columns exchanged."""
+    and columns exchanged. paired: products of bfloat16 are added two by two."""
     rng, lanes, columns = np.random.default_rng(6), isa.lanes(dtype), isa.tile(dtype)[1]
     w = filled(w, lanes)
     inner = 1 if plain else lanes
@@ -157,8 +161,11 @@ def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = 
         operands += [values(rng, (c * lanes,), dtype), values(rng, (n * steps[0],), dtype)]
         buffers += [dtype, dtype]
     stores = [Store(len(buffers), place, result, "add" if epilogue else "write")]
-    copied = plain or any(w.pad) or dtype == "float16"
-    made = calls.blocked_convolution(dtype, w, dense(data.shape)[:5], inner, lanes, columns, copied)
+    copied, apart = plain or any(w.pad) or (dtype in NARROW and not paired), dense(data.shape)[:5]
+    if paired:
+        w, inner, apart = replace(w, channels=w.channels // 2), inner // 2, tuple(step // 2 for step in apart)
+        operands[1], buffers[1] = narrowed(weight.reshape(-1, 2, columns).swapaxes(1, 2).ravel()), dtype
+    made = calls.blocked_convolution(dtype, w, apart, inner, lanes, columns, copied, paired=paired)
     return calls.call("conv", made, (*buffers, dtype), stores), [*operands, values(rng, (n * steps[0],), dtype)]
 
 
@@ -175,6 +182,39 @@ def test_kernel(name, plain, instructions):
 @pytest.mark.parametrize("name", ["same", "1x1"])
 def test_kernel_dtypes(name, dtype, instructions):
     check(*case(WINDOWS[name], dtype, instructions.isa), instructions)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_kernel_of_pairs(name, instructions):
+    if instructions.isa.lanes("float32") > 2:
+        check(*case(WINDOWS[name], "bfloat16", instructions.isa, epilogue=name == "same", paired=True), instructions)
+
+
+def test_pairs_are_of_bfloat16_in_blocks():
+    """Where the target multiplies pairs; the first convolution reads plain data of 3 channels."""
+    text = ("graph(x: {0}[2,3,5,6], w: {0}[8,3,3,3], v: {0}[8,8,3,3])\n"
+            f"{CONVOLUTION} z = Convolution(y, v, {SAME}, num_filter=8, num_group=1, no_bias=True)\n return z")
+    figures = FixedTiles().prefers
+    for dtype, paired in (("bfloat16", [False, True]), ("float16", [False, False])):
+        graph = parse_graph(text.format(dtype))
+        for given, wanted in ((figures, paired), (replace(figures, pairs=None), [False, False])):
+            made = blocked(graph, Options(target=Chosen(given), static=frozenset({"w", "v"})))
+            assert [node.params.paired for node in made.nodes
+                    if node.op is not None and node.op.name == "_mxc_blocked_convolution"] == wanted
+            values = values_for(graph)
+            for one, two in zip(outputs_of(graph, values), outputs_of(made, values), strict=True):
+                np.testing.assert_allclose(widened(one), widened(two), rtol=2e-2, atol=2e-2)
+
+
+class Chosen(FixedTiles):
+    """With figures of its own."""
+
+    def __init__(self, figures: Preferences):
+        self.figures = figures
+
+    @property
+    def prefers(self) -> Preferences:
+        return self.figures
 
 
 @pytest.mark.parametrize("flat", [True, False])

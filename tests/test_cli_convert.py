@@ -133,7 +133,7 @@ ABSENT = "import sys\nsys.modules[{0!r}] = None"
 
 
 @pytest.mark.parametrize(("package", "arguments"), [
-    ("onnx", TO_ONNX[1:]), ("safetensors", ["net-0000.params", "net.safetensors"])])
+    ("onnx", TO_ONNX[1:]), ("safetensors", ["net.safetensors", "back.params"])])
 def test_an_extra_that_is_missing(package: str, arguments: list[str]):
     done = command("convert", *arguments, program=ABSENT.format(package))
     first, last = done.stderr.splitlines()

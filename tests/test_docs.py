@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import elsewhere
 import numpy as np
 import pytest
 from documents import ROOT, blocks, ran
@@ -72,6 +73,26 @@ def test_the_guide_to_own_operators_runs(tmp_path: Path, monkeypatch: pytest.Mon
         y = mx.nd.blend(mx.nd.halvings(x), x, weight=0.25)
     y.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), [1, 0.25 / 8 + 0.75])
+
+
+def test_the_page_on_mixed_precision_runs(tmp_path: Path):
+    """In processes of their own, for `amp.init` changes a process for good."""
+    train, convert = blocks("docs/mixed-precision.md", "python")
+    head = f"""
+import os
+import mxc as mx
+from mxc.contrib import amp
+os.chdir({str(tmp_path)!r})
+data = mx.nd.random.uniform(shape=(4, 3, 8, 8))
+batches = [(data, mx.nd.arange(4))] * 3
+net = mx.gluon.nn.Dense(10)
+net.initialize()
+net.hybridize()
+net(data)
+"""
+    assert elsewhere.run(f"{head}{train}print(loss.shape, trainer._amp_loss_scaler.loss_scale)") == "(4,) 65536.0\n"
+    assert elsewhere.run(f"{head}{convert}print(scores.dtype.__name__, scores.shape)") == "float32 (4, 10)\n"
+    assert (tmp_path / "small-symbol.json").exists()
 
 
 def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -72,7 +72,7 @@ def test_what_nothing_makes_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr("sys.argv", ["make_golden.py", "layer"])
     with pytest.raises(SystemExit):
         make_golden.main()
-    assert "nothing makes layer; there are array_calls, " in capsys.readouterr().err
+    assert "nothing makes layer; there are amp_calls, " in capsys.readouterr().err
 
 
 def test_without_a_python_for_mxnet_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ HEAD = "def nothing(x, out):"
     ({"shapes": lambda *x: x}, "* or ** parameters"),
     ({"shapes": lambda x, *, power: x}, "has the parameter power, which the function has not"),
     ({"shapes": "x"}, "shapes= is 'x'; expected a function"),
-    ({"dtypes": lambda x: "float33"}, "gives 'float33'; expected one of bool, float16"),
+    ({"dtypes": lambda x: "float33"}, "gives 'float33'; expected one of bfloat16, bool, float16"),
     ({"dtypes": lambda x: ["int32"] * 2}, "gives 2 dtypes"),
     ({"dtypes": lambda x, y: x}, "dtypes= takes 2 inputs; expected 1"),
 ])

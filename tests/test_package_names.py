@@ -37,7 +37,7 @@ def test_digests_say_which_weights_are_a_networks(tmp_path: Path, monkeypatch: p
         model_store.get_model_file("net", str(tmp_path))
 
 
-def test_mixed_precision_is_on_when_a_program_says_so() -> None:
+def test_mixed_precision_is_off_at_first() -> None:
     assert amp.amp._amp_initialized is False
 
 

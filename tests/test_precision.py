@@ -13,24 +13,26 @@ from test_batches import bound, language_model
 import mxc as mx
 from mxc.cli.inputs import made_up_parameter
 from mxc.cli.main import BAD_FILE, OK, USAGE, main
+from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype, widened
 from mxc.precision import narrowed
 
 Captured = pytest.CaptureFixture[str]
 
 
-def narrow(symbol: Any) -> tuple[Any, list[str]]:
-    """The symbol in float16, written and read, and the parameters that are of it."""
-    graph, names = narrowed(symbol.graph, "float16")
+def narrow(symbol: Any, dtype: str = "float16") -> tuple[Any, list[str]]:
+    """The symbol in a narrow dtype, written and read, and the parameters that are of it."""
+    graph, names = narrowed(symbol.graph, dtype)
     return mx.sym.load_json(mx.sym.Symbol(graph.outputs).tojson()), names
 
 
-def results(symbol: Any, **inputs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
-    """A model's outputs in float32 and in float16, and the latter's executor."""
+def results(symbol: Any, dtype: str = "float16",
+            **inputs: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
+    """A model's outputs in float32 and in the narrow dtype, and the latter's executor."""
     wide = bound(symbol, **{name: array.shape for name, array in inputs.items()})
     for name, array in (wide.arg_dict | wide.aux_dict).items():
         if name not in inputs and not name.endswith("label"):
             array[:] = made_up_parameter(name, array.shape, "float32")
-    made, _ = narrow(symbol)
+    made, _ = narrow(symbol, dtype)
     slim = made.simple_bind(mx.cpu(), grad_req="null", **{name: array.shape for name, array in inputs.items()})
     slim.copy_params_from(wide.arg_dict, wide.aux_dict)
     found = []
@@ -40,17 +42,18 @@ def results(symbol: Any, **inputs: np.ndarray) -> tuple[list[np.ndarray], list[n
     return found[0], found[1], slim
 
 
+@pytest.mark.parametrize(("dtype", "share"), [("float16", 0.01), ("bfloat16", 0.06)])
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (4, 1, 8, 8)), ("perceptron", (4, 64)),
                                              ("cifar_resnet20", (2, 3, 32, 32))])
-def test_a_network_keeps_its_face(name: str, shape: tuple[int, ...]):
+def test_a_network_keeps_its_face(name: str, shape: tuple[int, ...], dtype: str, share: float):
     symbol = getattr(networks, name)()
     data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    (wide, *_), (slim, *_), executor = results(symbol, data=data)
-    assert 0 < np.abs(wide - slim).max() < 0.01 * np.abs(wide).max() and slim.dtype == np.float32
-    made, names = narrow(symbol)
+    (wide, *_), (slim, *_), executor = results(symbol, dtype, data=data)
+    assert 0 < np.abs(wide - slim).max() < share * np.abs(wide).max() and slim.dtype == np.float32
+    made, names = narrow(symbol, dtype)
     assert made.list_outputs() == symbol.list_outputs() and made.list_arguments() == symbol.list_arguments()
     assert executor.arg_dict["data"].dtype == np.float32
-    assert all(executor.arg_dict[name].dtype == np.float16 for name in names)
+    assert all(executor.arg_dict[name].dtype == numpy_dtype(dtype) for name in names)
     weights = [n for n in symbol.list_arguments() if n.endswith("weight")]
     assert weights and {*weights} <= {*names}
     assert all(array.dtype == np.float32 for array in executor.aux_dict.values())
@@ -125,12 +128,12 @@ def predicted(path: str, data: np.ndarray) -> np.ndarray:
     return output
 
 
-@pytest.mark.parametrize("precision", ["float16", "int8"])
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
 def test_compile_says_what_to_expect(precision: str, files: np.ndarray, capsys: Captured):
     assert main(["compile", *NET, "-o", "net.mxc", "--json"]) == OK
     wide = json.loads(capsys.readouterr().out)
     assert main(["compile", *NET, "--precision", precision, "--calibrate", "examples.npz", "-o", "made.mxc",
-                 "--json"]) == OK
+                 "--keep-params", "--json"]) == OK
     printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert printed.err == "" and report["precision"] == precision and report["compared_on"] == "7 examples"
@@ -145,7 +148,7 @@ def test_compile_says_what_to_expect(precision: str, files: np.ndarray, capsys: 
     assert report["output_furthest_off"] == "scores_output" and off > 0
     assert report["largest_difference"] == pytest.approx(off, rel=0.01)
     assert report["of_its_largest_value"] == pytest.approx(off / np.abs(want).max(), rel=0.01)
-    assert off < {"float16": 0.01, "int8": 0.1}[precision] * np.abs(want).max()
+    assert off < {"float16": 0.01, "bfloat16": 0.03, "int8": 0.1}[precision] * np.abs(want).max()
     if precision == "int8":
         assert report["layers_of_8_bits"] == 2
 
@@ -171,7 +174,7 @@ def test_examples_may_be_pictures(files: np.ndarray, capsys: Captured):
     assert json.loads(capsys.readouterr().out)["compared_on"] == "3 examples"
 
 
-@pytest.mark.parametrize("precision", ["float16", "int8"])
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
 def test_convert_writes_the_model(precision: str, files: np.ndarray, capsys: Captured):
     examples = ["--precision", precision, "--calibrate", "examples.npz"]
     assert main(["convert", "net-symbol.json", "made", "--shape", "data=2,3,6,6", *examples, "--json"]) == OK
@@ -187,7 +190,8 @@ def test_convert_writes_the_model(precision: str, files: np.ndarray, capsys: Cap
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1 * np.abs(outputs[0]).max()
     np.testing.assert_allclose(outputs[2], outputs[1], rtol=1e-5, atol=1e-5)
     arrays = mx.nd.load("made-0000.params")
-    assert (arrays["arg:conv_weight"].dtype == np.float16) == (precision == "float16")
+    stored = arrays["arg:conv_weight"].dtype
+    assert dtype_name(stored) == {"int8": "float32"}.get(precision, precision)
 
 
 def test_a_model_that_leaves_the_range_is_told(files: np.ndarray, capsys: Captured):
@@ -217,7 +221,6 @@ def test_what_is_refused(files: np.ndarray, capsys: Captured):
     np.savez("nan.npz", data=np.full((2, 3, 6, 6), np.nan, np.float32))
     f16 = ["--precision", "float16"]
     cases = [
-        (["compile", *NET, "--precision", "bfloat16"], USAGE, "no arrays of bfloat16; take float16 or int8"),
         (["compile", *NET, *f16, "--train"], USAGE, "it is for inference on a CPU"),
         (["compile", *NET, *f16, "--dtype", "data=float16"], USAGE, "says the dtypes"),
         (["compile", *NET, "--calibrate", "examples.npz"], USAGE, "--calibrate: it is for --precision"),
@@ -236,3 +239,57 @@ def test_what_is_refused(files: np.ndarray, capsys: Captured):
         printed = capsys.readouterr().err
         assert text in printed and "Traceback" not in printed and len(printed.splitlines()) == 2
     assert not list(Path().glob("made*"))
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_verify_knows_the_rounding(precision: str, files: np.ndarray, capsys: Captured):
+    """Layers round to the narrow dtype, and the outputs of float32 show it."""
+    model = ["--shape", "data=2,3,6,6", "--json"]
+    assert main(["convert", "net-symbol.json", "made", "--shape", "data=2,3,6,6", "--precision", precision]) == OK
+    assert main(["compile", *NET, "--precision", precision, "--keep-params", "-o", "made.mxc"]) == OK
+    capsys.readouterr()
+    for command in ["verify", "made-symbol.json", *model], ["verify", "made.mxc", "--json"]:
+        assert main(command) == OK
+        (output,) = json.loads(capsys.readouterr().out)["outputs"]
+        assert output["right"] and (output["verdict"] == "ok") == (output["max_rel"] <= output["tolerance"] == 1e-4)
+    assert main(["verify", "made-symbol.json", *model, "--nodes"]) == OK
+    tolerances = {each["name"]: each["tolerance"] for each in json.loads(capsys.readouterr().out)["nodes"]}
+    assert tolerances["conv_output"] == {"float16": 1e-2, "bfloat16": 8e-2}[precision]
+    arrays = mx.nd.load("made-0000.params")
+    mx.nd.save("other.params", {**arrays, "arg:conv_weight": arrays["arg:conv_weight"] * 1.5})
+    assert main(["verify", "made-symbol.json", *model, "--save-expected", "made.npz"]) == OK
+    assert main(["verify", "made-symbol.json", *model, "--params", "other.params", "--expected", "made.npz"]) == 1
+
+
+@pytest.mark.parametrize("model", ["made-symbol.json", "made.mxc"])
+def test_commands_take_models_of_bfloat16(model: str, files: np.ndarray, capsys: Captured):
+    """Also inputs and outputs are of it here."""
+    arrays = mx.nd.load("net-0000.params")
+    mx.nd.save("made-0000.params", {name: array.astype("bfloat16") for name, array in arrays.items()})
+    Path("made-symbol.json").write_bytes(Path("net-symbol.json").read_bytes())
+    given = ["--shape", "data=2,3,6,6", "--dtype", "data=bfloat16"] if model.endswith("json") else []
+    assert main(["compile", "made-symbol.json", "--shape", "data=2,3,6,6", "--dtype", "data=bfloat16", "--keep-params",
+                 "-o", "made.mxc"]) == OK
+    np.savez("data.npz", data=mx.nd.array(files[:2], dtype="bfloat16").asnumpy())
+    capsys.readouterr()
+    assert main(["run", model, *given, "--input", "data.npz", "--print", "--json", "-o", "out.npz"]) == OK
+    (report,) = json.loads(capsys.readouterr().out).values()
+    assert report["dtype"] == "bfloat16" and report["shape"] == [2, 5]
+    values = widened(np.load("out.npz")["scores_output"])
+    np.testing.assert_array_equal(values, np.array(report["values"], np.float32))
+    np.testing.assert_allclose(values, predicted_wide(files[:2]), atol=0.3)
+    capsys.readouterr()
+    assert main(["verify", model, *given, "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["tolerance"] == 8e-2
+    assert main(["verify", model, *given, "--input", "data.npz", "--save-expected", "right.npz"]) == OK
+    assert main(["verify", model, *given, "--expected", "right.npz"]) == OK
+    for command in (["inspect"], ["profile", "--iterations", "2"], ["bench", "--iterations", "2"],
+                    ["report", "--seconds", "0.01", "-o", "made.html"]):
+        assert main([command[0], model, *given, *command[1:]]) == OK, command
+    assert "bfloat16" in Path("made.html").read_text()
+
+
+def predicted_wide(data: np.ndarray) -> np.ndarray:
+    """What net-symbol.json gives in float32."""
+    assert main(["compile", *NET, "-o", "net.mxc"]) == OK
+    return predicted("net.mxc", data)

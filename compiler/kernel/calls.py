@@ -129,7 +129,7 @@ def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool
 
 def blocked_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int,
-    copied: bool, alone: bool = False,
+    copied: bool, alone: bool = False, paired: bool = False,
 ) -> geometry.BlockedConvolution[int]:
     """`convolution` whose results lie in blocks of `block` filters, which divides the filters of a group.
 
@@ -141,6 +141,10 @@ def blocked_convolution(
     thread runs all units, so nothing is cut for the sake of others. Baked in are how many taps of a row are printed
     `together`, whether the kernel is `pointwise` (of one tap, on data whose pixels follow each other as the results'
     do), and whether columns are `whole`: filters fill them.
+
+    paired: products of bfloat16 are added two by two. What is counted as a channel is a pair of them, in the window, in
+    `data_block`, which is half of `block`, and in the strides; the weight, of bfloat16, has both of each column next to
+    each other.
     """
     width = window.kernel[2] if data_block == 1 and window.dilate[2] == 1 else 1
     rows_follow = data_strides[3] == window.data[2] * data_block
@@ -148,7 +152,7 @@ def blocked_convolution(
     return geometry.BlockedConvolution(
         dtype=dtype, window=window, data_strides=tuple(data_strides), alone=int(alone), data_block=data_block,
         block=block, columns=columns, whole=window.filters % columns == 0, copied=copied,
-        together=width if width <= TOGETHER else 1, pointwise=pointwise)
+        together=width if width <= TOGETHER else 1, pointwise=pointwise, paired=paired)
 
 
 def winograd_convolution(

@@ -257,7 +257,7 @@ class BlockedConvolution(OfData[N]):
 
     template: ClassVar[str] = "blocked_convolution"
     baked: ClassVar[tuple[str, ...]] = ("dtype", "data_block", "block", "columns", "whole", "copied", "together",
-                                        "pointwise", "flat")
+                                        "pointwise", "paired", "flat")
 
     alone: N
     data_block: int
@@ -267,6 +267,7 @@ class BlockedConvolution(OfData[N]):
     copied: bool
     together: int
     pointwise: bool
+    paired: bool = False
 
     def merged(self) -> tuple[int, Sequence[N]]:
         return 3, self.window.out

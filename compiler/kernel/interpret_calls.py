@@ -149,9 +149,12 @@ def _block_data(w: Window[int], flat: np.ndarray, strides: Sequence[int], channe
 
 
 def _blocked_convolution(g: records.BlockedConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, inner, columns = g.window, g.data_block, g.columns
-    data = _block_data(w, buffers[0], g.data_strides, w.groups * w.channels, inner)
-    weight = _of_blocks(buffers[1], w, inner, columns)
+    w, inner, columns, strides, packed = g.window, g.data_block, g.columns, g.data_strides, buffers[1]
+    if g.paired:
+        w, inner, strides = replace(w, channels=2 * w.channels), 2 * inner, tuple(2 * step for step in strides)
+        packed = packed.reshape(-1, columns, 2).swapaxes(1, 2).ravel()
+    data = _block_data(w, buffers[0], strides, w.groups * w.channels, inner)
+    weight = _of_blocks(packed, w, inner, columns)
     out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
     return out.reshape(w.batch, -1, g.block, *w.out)
 

@@ -55,6 +55,16 @@ def scalar_type(name: str) -> type | np.dtype:
     return BFLOAT16 if name == "bfloat16" else np.dtype(name).type
 
 
+def is_number(dtype: np.dtype, kinds: str = "biuf") -> bool:
+    """Whether arrays of NumPy's dtype hold numbers of these kinds, of which bfloat16 is an "f"."""
+    return dtype.kind in kinds or ("f" in kinds and dtype == BFLOAT16)
+
+
+def epsilon(dtype: np.dtype) -> float:
+    """By how much the next number after 1 is larger, of a float dtype."""
+    return 2.0**-7 if dtype == BFLOAT16 else float(np.finfo(dtype).eps)
+
+
 def lowest(name: str) -> float:
     """The lowest finite number of a float dtype."""
     return float(widened(np.array(0xFF7F, np.uint16).view(BFLOAT16)) if name == "bfloat16" else np.finfo(name).min)

@@ -178,8 +178,15 @@ def dense(given: Given) -> np.ndarray:
     return made
 
 
+def refuse_bfloat16(dtype: str) -> None:
+    """Raise MXNetError for the dtype whose arrays are dense alone."""
+    if dtype == "bfloat16":
+        raise MXNetError("an array of bfloat16 is dense; it is not kept as csr or row_sparse")
+
+
 def empty(stype: str, shape: Shape, dtype: str) -> Parts:
-    """An array without stored elements. Raises MXNetError for a csr array that is no matrix."""
+    """An array without stored elements. Raises MXNetError for a csr array that is no matrix, and for bfloat16."""
+    refuse_bfloat16(dtype)
     if stype == ROW_SPARSE:
         if not shape:
             raise MXNetError("a row_sparse array has at least one axis, got the shape ()")

@@ -151,10 +151,20 @@ class _Regions:
         are plain.
         """
         data, packed = node.inputs[0], self.packed(node, block)
-        source = self.blocked(data) if block > 1 else self.plain(data)
+        source, columns = self.blocked(data) if block > 1 else self.plain(data), self.builder.shape(packed)[-1]
+        paired = block > 1 and self.options.prefers.pairs is not None and self.graph.dtype(data) == "bfloat16"
+        if paired:
+            packed = self.in_pairs(packed)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
-                                 num_group=node.params.num_group, block=lanes, columns=self.builder.shape(packed)[-1],
+                                 num_group=node.params.num_group, block=lanes, columns=columns, paired=paired,
                                  **geometry(node))
+
+    def in_pairs(self, packed: Entry) -> Entry:
+        """A packed weight, (groups, panels, depth, columns), with both elements of a pair of the depth side by side."""
+        groups, panels, depth, columns = self.builder.shape(packed)
+        pairs = as_shape(self.builder, packed, (groups, panels, depth // 2, 2, columns))
+        made = self.builder.make("transpose", pairs, axes=(0, 1, 2, 4, 3))
+        return as_dtype(self.builder, made, "bfloat16")
 
     def is_product(self, node: Node) -> bool:
         """Whether `node` is a convolution of one pixel and one tap, for several images: a product of matrices.

@@ -192,6 +192,12 @@ class Loops:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """That convolutions of bfloat16 in blocks multiply pairs of channels (`blocked_convolution` of kernel/calls.py). It
+    has no figures."""
+
+
+@dataclass(frozen=True)
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
@@ -211,3 +217,4 @@ class Preferences:
     joins: Joins | None = None
     chains: Chains | None = None
     loops: Loops | None = None
+    pairs: Pairs | None = None

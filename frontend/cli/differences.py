@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.cli.tables import Table, print_table, print_text
+from mxc.compiler.ops.dtypes import converted, dtype_name, is_number
 from mxc.compiler.system import env
 
 if TYPE_CHECKING:
     from mxc.cli.reference import Reference
     from mxc.compiler.graph.graph import Entry
 
-TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-9}  # relative to the largest value; others are equal
+# Relative to the largest value; others are equal.
+TOLERANCES = {"float16": 1e-2, "bfloat16": 8e-2, "float32": 1e-4, "float64": 1e-9}
 STRICT = 1e-5  # the tolerance for float32 with MXC_STRICT=1
 # How many times as much as it changes when every value is rounded otherwise a result may be off by rounding. Of the 18
 # saved networks and SE-ResNeXt, those further off than 5e-6 were so by 1.3 times at most; the largest was 8, at 1.6e-6.
@@ -73,12 +75,12 @@ def compare(name: str, operator: str, value: np.ndarray, expected: np.ndarray, a
     """The difference of a compiled value from an expected one. allowed: the tolerance; None: that of the dtype."""
     tolerance = allowed
     if tolerance is None:
-        strict = env.flag("MXC_STRICT") and expected.dtype.name == "float32"
-        tolerance = STRICT if strict else TOLERANCES.get(expected.dtype.name, 0.0)
+        dtype = dtype_name(expected.dtype)
+        tolerance = STRICT if env.flag("MXC_STRICT") and dtype == "float32" else TOLERANCES.get(dtype, 0.0)
     found = Difference(name, operator, np.inf, np.inf, tolerance, allowed is not None, expected.size)
     if value.shape != expected.shape:
         return found
-    a, b = value.astype(np.float64), expected.astype(np.float64)
+    a, b = _wide(value), _wide(expected)
     found = replace(found, nan=int((np.isnan(a) & np.isnan(b)).sum()))
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
@@ -93,12 +95,16 @@ def judged(name: str, operator: str, value: np.ndarray, reference: Reference, en
     float64 where it is more than the tolerance."""
     expected = reference.values[entry] if expected is None else expected
     found = compare(name, operator, value, expected, allowed)
-    if found.verdict == OK or not np.isfinite(found.max_rel) or expected.dtype.kind != "f":
+    if found.verdict == OK or not np.isfinite(found.max_rel) or not is_number(expected.dtype, "f"):
         return found
-    exact, scale = reference.exact[entry], _scale(expected.astype(np.float64))
-    off, expected_off, swayed = (_largest(each.astype(np.float64) - exact) / scale
+    exact, scale = reference.exact[entry], _scale(_wide(expected))
+    off, expected_off, swayed = (_largest(_wide(each) - exact) / scale
                                  for each in (value, expected, reference.swayed[entry]))
     return replace(found, off=off, expected_off=expected_off, swayed=swayed)
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    return converted(values, np.dtype(np.float64))
 
 
 def _scale(values: np.ndarray) -> float:

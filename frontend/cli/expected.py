@@ -47,11 +47,12 @@ def read(path: str) -> Expected:
     """The arrays of a file. Raises ModelFileError for what is no archive of arrays of numbers; pickles are refused."""
     import numpy as np
 
+    from mxc.compiler.ops.dtypes import is_number
     from mxc.runtime import npz_file
 
     arrays = npz_file.read(path)
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+        if not isinstance(array, np.ndarray) or not is_number(array.dtype):
             raise ModelFileError(path, f"{name} is no array of numbers")
     inputs = {name.removeprefix(IN): array for name, array in arrays.items() if name.startswith(IN)}
     outputs = {name.removeprefix(OUT): array for name, array in arrays.items() if not name.startswith(IN)}

@@ -181,11 +181,12 @@ def read_values(path: str) -> np.ndarray:
 
 def read_archive(path: str) -> dict[str, np.ndarray]:
     """The arrays of numbers of a .npz file. Raises ModelFileError for anything else; pickles are refused."""
+    from mxc.compiler.ops.dtypes import is_number
     from mxc.runtime import npz_file
 
     arrays = npz_file.read(path)
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiub":
+        if not is_number(array.dtype):
             raise ModelFileError(path, f"{name} is no array of numbers: its dtype is {array.dtype}")
     return arrays
 
@@ -201,6 +202,8 @@ def read_array(path: str) -> np.ndarray:
     """A .npy file's array of numbers. Raises ModelFileError for anything else; pickles are refused."""
     import numpy as np
 
+    from mxc.compiler.ops.dtypes import is_number
+
     try:
         array = np.load(path if is_regular(path) else io.BytesIO(content(path)), allow_pickle=False)
     except OSError as error:
@@ -215,7 +218,7 @@ def read_array(path: str) -> np.ndarray:
         raise ModelFileError(path, f"expected an array in NumPy's .npy format; {what}") from None
     if not isinstance(array, np.ndarray):
         raise ModelFileError(path, "expected one array in NumPy's .npy format, got an archive")
-    if array.dtype.kind not in "fiub":
+    if not is_number(array.dtype):
         raise ModelFileError(path, f"expected an array of numbers, got the dtype {array.dtype}")
     return array
 

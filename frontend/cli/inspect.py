@@ -147,9 +147,9 @@ def told(path: str, text: str, facts: dict[str, Any], what: str = "") -> list[st
 
 def parameter_sizes(model: Unbound, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     """The bytes of each parameter and auxiliary state: of all that is no input and no label."""
-    import numpy as np
+    from mxc.compiler.ops.dtypes import numpy_dtype
 
-    return {name: math.prod(shape) * np.dtype(dtype).itemsize for name, (shape, dtype) in model.facts.items()
+    return {name: math.prod(shape) * numpy_dtype(dtype).itemsize for name, (shape, dtype) in model.facts.items()
             if name not in shapes and not name.endswith("label")}
 
 

@@ -57,21 +57,13 @@ class Converted(NamedTuple):
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Raise UsageError for a precision that there is not, and for options that need one."""
+    """Raise UsageError for options that need a precision where there is none."""
     from mxc.cli.input_pictures import OPTIONS
-    from mxc.compiler.error import MXNetError
-    from mxc.runtime.array import dtype_name
 
     if options.precision is None:
         for name in ("calibrate", *OPTIONS):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name}: it is for --precision")
-        return
-    try:
-        dtype_name(options.precision)
-    except MXNetError:
-        raise UsageError(f"--precision {options.precision}: this version of mxc has no arrays of {options.precision}; "
-                         f"take float16 or {INT8}") from None
 
 
 def converted(options: argparse.Namespace, model: Read, shapes: dict[str, Shape],
@@ -94,7 +86,7 @@ def converted(options: argparse.Namespace, model: Read, shapes: dict[str, Shape]
         made = _in_eight_bits(options, model, shapes, examples)
     else:
         made = _in_floats(model, options.precision)
-    sizes = [sum(array.size * array.dtype().itemsize for array in (each.arguments | each.auxiliary).values())
+    sizes = [sum(array.size * array._array.layout.itemsize for array in (each.arguments | each.auxiliary).values())
              for each in (model, made)]
     operators = [node.op.name for node in made.symbol.graph.nodes if node.op is not None]
     layers = {"layers of 8 bits": sum(name.startswith(EIGHT_BITS) for name in operators)} \

@@ -103,7 +103,7 @@ def _typed(made: Node, value: np.ndarray) -> Node:
     """The variable, which says shape and dtype of its value: nobody else does where that is cut off."""
     from mxc.symbol import Variable
 
-    typed = Variable(made.name, shape=value.shape, dtype=value.dtype.name).entries[0].node
+    typed = Variable(made.name, shape=value.shape, dtype=value.dtype).entries[0].node
     made.attrs = {**made.attrs, **typed.attrs}
     return made
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops.dtypes import converted, epsilon, is_number
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.targets.reference.interpreter import Values, evaluate, run
 
@@ -78,19 +79,19 @@ def widely(node: Node, inputs: Sequence[Array], narrow: Sequence[Array], rng: Dr
     try:
         return evaluate(node, list(inputs), False, rng)
     except MXNetError:
-        return evaluate(node, [a.astype(b.dtype) for a, b in zip(inputs, narrow, strict=True)], False, rng)
+        return evaluate(node, [converted(a, b.dtype) for a, b in zip(inputs, narrow, strict=True)], False, rng)
 
 
 def wide(array: Array) -> Array:
     """An array of floats in float64; any other as it is."""
-    return array.astype(WIDE) if array.dtype.kind == "f" else array
+    return converted(array, np.dtype(WIDE)) if is_number(array.dtype, "f") else array
 
 
 def swayed(array: Array, dtype: np.dtype, sway: np.random.Generator) -> Array:
     """A float64 array, each value moved up or down by what rounding it to `dtype` moves it at most. Whole numbers stay:
     they are not rounded, and may be indices or counts."""
-    if dtype.kind != "f":
+    if not is_number(dtype, "f"):
         return array
     with np.errstate(all="ignore"):
-        moved = array * (1 + sway.choice((-1.0, 1.0), array.shape) * np.finfo(dtype).eps / 2)
+        moved = array * (1 + sway.choice((-1.0, 1.0), array.shape) * epsilon(dtype) / 2)
         return np.where(array == np.rint(array), array, moved)

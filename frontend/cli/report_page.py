@@ -9,6 +9,7 @@ from mxc.cli import bench, differences, inspect, machine, overview, profile
 from mxc.cli.runnable import MADE_UP, Bound
 from mxc.cli.tables import Table
 from mxc.cli.verify import Comparison
+from mxc.runtime.array import dtype_name
 from mxc.visualization import page, table
 from mxc.visualization.graph import graph_svg
 from mxc.visualization.histogram import histogram_svg
@@ -66,7 +67,7 @@ def _ends(data: dict[str, Any], model: Bound) -> str:
     """The inputs and outputs of what was run."""
     inputs = [(name, "input", each["dtype"], table.shape_text(each["shape"]))
               for name, each in data["benchmark"]["inputs"].items()]
-    outputs = [(name, "output", array.dtype.__name__, table.shape_text(array.shape))
+    outputs = [(name, "output", dtype_name(array.dtype), table.shape_text(array.shape))
                for name, array in zip(model.outputs, model.executor.outputs, strict=True)]
     return page.table(("name", "", "dtype", "shape"), inputs + outputs, about="inputs and outputs")
 

@@ -46,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Set the inputs, run once, print each output's shape and largest values, or all values."""
+    from mxc.compiler.ops.dtypes import widened
+
     check_ending("--output", options.output, ".npz", ".npy")
     check_apart(options, options.output)
     check_place(options.output)
@@ -61,17 +63,18 @@ def run(options: argparse.Namespace) -> int:
         tell("run", f"note: {listed(missing)}: zeros, for no --input gives values")
     if options.output:
         save(options.output, outputs)
-    found = None if options.whole else detections.of_outputs(outputs, model.operators)
+    numbers = {name: widened(output) for name, output in outputs.items()}
+    found = None if options.whole else detections.of_outputs(numbers, model.operators)
     report = {name: describe(output, options.top, names if found is None else None, given.rows)
               for name, output in outputs.items()}
     boxes = None if found is None else detections.as_data(found, options.top, names, given.rows)
     if names is not None and boxes is None and not any("names" in facts for facts in report.values()):
         tell("run", f"note: --labels {options.labels} has {len(names)} names, and no output as many values in a row")
     if options.json:
-        print_json({name: facts | ({"values": plain(outputs[name])} if options.whole else {})
+        print_json({name: facts | ({"values": plain(numbers[name])} if options.whole else {})
                     for name, facts in report.items()} | ({} if boxes is None else {"detections": boxes}))
         return 0
-    show(report, outputs, options.whole, boxes is not None)
+    show(report, numbers, options.whole, boxes is not None)
     if boxes is not None:
         detections.show(boxes)
     return 0
@@ -114,6 +117,9 @@ def describe(output: np.ndarray, top: int, names: Sequence[str] | None = None,
     """
     import numpy as np
 
+    from mxc.compiler.ops.dtypes import dtype_name, widened
+
+    dtype, output = dtype_name(output.dtype), widened(output)
     count = output.shape[0] if output.ndim > 1 else 1
     is_named = bool(files) and output.ndim > 0 and output.shape[0] == len(files)
     rows = output.reshape(len(files) if is_named else count, -1)[:len(files) if is_named else ROWS] \
@@ -124,7 +130,7 @@ def describe(output: np.ndarray, top: int, names: Sequence[str] | None = None,
         values = [row[i].item() for i in order]
         best.append([(int(i), v if math.isfinite(v) else str(v)) for i, v in zip(order, values, strict=True)])
     nan = int(np.isnan(output).sum()) if output.dtype.kind == "f" else 0
-    facts = {"shape": list(output.shape), "dtype": str(output.dtype), "nan": nan, "top": best}
+    facts = {"shape": list(output.shape), "dtype": dtype, "nan": nan, "top": best}
     if names is not None and len(rows) and len(rows[0]) == len(names):
         facts["names"] = [[names[i] for i, _ in each] for each in best]
     return facts | ({"rows": list(files)} if is_named else {})

@@ -147,6 +147,7 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     """As `open_model`, with an executor; that of an artifact runs the artifact's plans, where there is one for the
     shapes."""
     from mxc.artifact import distinct_outputs
+    from mxc.runtime.array import dtype_name
 
     if is_artifact(options.model):
         predictor, path = _open_predictor(options, needs_values, open_whole_artifact)
@@ -159,13 +160,13 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
                                  settle=lambda names: given.settle(names, shapes, {}, options.model))
         path = parameter_file(options) or MADE_UP
     names = {*shapes, *given.words}
-    inputs = {name: (array.shape, array.dtype.__name__) for name, array in executor.arg_dict.items()
+    inputs = {name: (array.shape, dtype_name(array.dtype)) for name, array in executor.arg_dict.items()
               if name in names or name.endswith("label")}
     check_names(given.words, inputs, options.model)
     if path == MADE_UP and not needs_values:
         for name, array in (executor.arg_dict | executor.aux_dict).items():
             if name not in inputs:
-                array[:] = made_up_parameter(name, array.shape, array.dtype.__name__)
+                array[:] = made_up_parameter(name, array.shape, dtype_name(array.dtype))
     model = Bound(executor, inputs, distinct_outputs(executor._symbol), path)
     _fill(model, given, default)
     return model

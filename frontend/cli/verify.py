@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser, "random")
     parser.add_argument("--tolerance", type=tolerance, metavar="T",
                         help="relative to an output's largest value, and then for rounding too (default: 1e-4 for "
-                        "float32, 1e-5 with MXC_STRICT=1; 1e-2 for float16, 1e-9 for float64)")
+                        "float32, 1e-5 with MXC_STRICT=1; 1e-2 for float16, 8e-2 for bfloat16, 1e-9 for float64)")
     parser.add_argument("--expected", metavar="FILE.npz",
                         help="compare with the outputs in this file, for the inputs in it that are not given; "
                         "--save-expected, `mxc run --output` and examples/expected_of_mxnet.py write such files")

@@ -73,7 +73,8 @@ class DistKVStore(KVStore):
 
     def init(self, key: Key | Sequence[Key], value: NDArray | Sequence[NDArray]) -> None:
         """Give a key, or each of several, the value that worker 0 has; all workers call it, for the same keys in the
-        same order. Raises MXNetError for a key that has a value, and for another key, shape or dtype than worker 0's.
+        same order. Raises MXNetError for a key that has a value, for another key, shape or dtype than worker 0's, and
+        for bfloat16.
         """
         self._check_outside()
         for one, values in _grouped(key, value):
@@ -81,6 +82,8 @@ class DistKVStore(KVStore):
                 raise MXNetError(f"kvstore: init got {len(values)} values for the key {one!r}; it takes one")
             self._check_new(one, self._layouts)
             memory = values[0].asnumpy()
+            if values[0]._array.dtype == "bfloat16":
+                raise MXNetError(f"kvstore: the key {one!r} is of bfloat16, which servers do not sum; take float32")
             is_whole = self._optimizer is not None and needs_whole(self._optimizer)
             wanted = self._spread.layout(one, memory.shape, memory.dtype.name, memory.itemsize, is_whole)
             layout, is_new = self._group.call(self._group.servers[0].declare.remote(

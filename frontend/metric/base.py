@@ -15,6 +15,7 @@ import numpy as np
 
 from mxc import registry
 from mxc.compiler.error import ArgumentError, ArgumentKeyError, ArgumentTypeError, nearest
+from mxc.compiler.ops.dtypes import widened
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE
@@ -151,7 +152,7 @@ class EvalMetric:
             if self._failure is None:
                 try:
                     with np.errstate(all="ignore"):
-                        work(*[array.read() for array in inputs])
+                        work(*[widened(array.read()) for array in inputs])
                 except Exception as error:
                     self._failure = error
 

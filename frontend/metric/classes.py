@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentIndexError, ArgumentTypeError
+from mxc.compiler.ops.dtypes import widened
 from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, register
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.runtime import engine
@@ -26,7 +27,7 @@ def _best_class(pred: NDArray, axis: int | None) -> NDArray:
     scores, made = pred._array, Array.empty(pred.shape[:-1], "int32", pred.context)
 
     def choose() -> None:
-        made.memory[...] = scores.read().argmax(axis=-1)
+        made.memory[...] = widened(scores.read()).argmax(axis=-1)
 
     engine.push(choose, (scores.variable,), (made.variable,), "argmax", scores.size < LARGE)
     return NDArray(made)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.compiler.ops.dtypes import widened
 from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, plain, register
 from mxc.ndarray.ndarray import NDArray, apply
 
@@ -206,7 +207,7 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds, strict=False):
-            found = self._feval(checked(label).asnumpy(), checked(pred).asnumpy())
+            found = self._feval(*(widened(checked(each).asnumpy()) for each in (label, pred)))
             value, count = found if isinstance(found, tuple) else (found, 1)
             self._settle()
             self._add(plain(value), plain(count))

@@ -25,6 +25,7 @@ from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params,
 from mxc.module.checks import require
 from mxc.module.executor_group import DataParallelExecutorGroup
 from mxc.ndarray import NDArray, zeros
+from mxc.runtime.array import dtype_name
 from mxc.runtime.whole_file import replacing
 
 __all__ = ["BaseModule", "DataDesc", "DataParallelExecutorGroup", "InitDesc", "Module", "Uniform", "ctx",
@@ -473,9 +474,9 @@ def _check_shared(group: DataParallelExecutorGroup, owner: DataParallelExecutorG
             raise MXNetError(f"the parameter {name!r} is not in the module whose parameters this one uses; that has "
                              f"{', '.join(known)}{nearest(name, known)}")
         if arrays[0] is not known[name][0]:
-            raise MXNetError(f"the parameter {name!r} has the shape {arrays[0].shape} ({arrays[0].dtype.__name__}); in "
-                             f"the module whose parameters this one uses it has {known[name][0].shape} "
-                             f"({known[name][0].dtype.__name__})")
+            raise MXNetError(f"the parameter {name!r} has the shape {arrays[0].shape} ({dtype_name(arrays[0].dtype)}); "
+                             f"in the module whose parameters this one uses it has {known[name][0].shape} "
+                             f"({dtype_name(known[name][0].dtype)})")
 
 
 def _redescribed(descriptions: Sequence[DataDesc], shapes: Sequence[tuple[int, ...]]) -> list[DataDesc]:

@@ -37,7 +37,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     wanted = "float32" if dtype is None else dtype
     if values.dtype.kind in "OSU" and source_array is not None:
         values = _numbers(values, dtype_name(wanted))
-    if values.dtype.kind not in "biuf" and dtypes.dtype_name(values.dtype) != "bfloat16":
+    if not dtypes.is_number(values.dtype) and dtypes.dtype_name(values.dtype) != "bfloat16":
         raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
                                 f"{values.dtype}; make numbers of it, as .astype('float32') does")
     return NDArray(Array.of(values, wanted, ctx or current_context()))
@@ -204,7 +204,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
         return arrays[0]
     if len({a.dtype for a in arrays}) > 1:
         raise ArgumentError("concatenate: the arrays have the dtypes "
-                            f"{', '.join(a.dtype.__name__ for a in arrays)}; use astype to make them one")
+                            f"{', '.join(dtype_name(a.dtype) for a in arrays)}; use astype to make them one")
     with np_shape():  # Arrays without elements may be joined in every scope.
         return apply("Concat", arrays, {"dim": axis})
 

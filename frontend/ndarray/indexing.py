@@ -101,8 +101,9 @@ def _values(value: Any, dtype: str) -> np.ndarray:
         return source.data
     try:
         values = np.asarray(value)
-        is_number = values.dtype.kind in "biuf" or values.dtype == dtypes.BFLOAT16
-        return values if is_number else np.array(value, "float32" if dtype == "bfloat16" else dtype)
+        if dtypes.is_number(values.dtype):
+            return values
+        return np.array(value, "float32" if dtype == "bfloat16" else dtype)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"NDArray does not support assignment with non-array-like object {value} of type "
                                 f"{type(value)}") from None

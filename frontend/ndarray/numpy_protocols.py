@@ -75,6 +75,7 @@ class NumpyProtocols:
     # -- DLPack
 
     def __dlpack__(self, **options: Any) -> Any:
+        self._check_exchange()
         return self.numpy.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -82,12 +83,19 @@ class NumpyProtocols:
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule on this array's memory, after all pending writes are done."""
+        self._check_exchange()
         return self._array.share().__dlpack__()
 
     def to_dlpack_for_write(self) -> Any:
         """A DLPack capsule for writing to this array's memory. Raises ValueError for an array that is only read."""
         self._check_writable()
+        self._check_exchange()
         return self._array.share().__dlpack__()
+
+    def _check_exchange(self) -> None:
+        """Raise BufferError for bfloat16, of which NumPy makes no capsule."""
+        if self._array.dtype == "bfloat16":
+            raise BufferError("an array of bfloat16 is not exchanged by DLPack; exchange astype('float32')")
 
 
 class _Capsule:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mxc.base import _Null
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.compiler.ops.dtypes import BFLOAT16
 from mxc.ndarray import functions
 from mxc.ndarray.ndarray import NDArray
 
@@ -91,7 +92,11 @@ def _draw(name: str, parameters: dict[str, Any], shape: Any, dtype: Any, ctx: An
 
     Raises TypeError where arrays and numbers are mixed, ValueError for anything else.
     """
-    dtype = out.dtype if out is not None and (dtype is _Null or dtype is None) else dtype
+    if out is not None and (dtype is _Null or dtype is None):
+        if out.dtype == BFLOAT16:  # Numbers are drawn in other dtypes.
+            made = _draw(name, parameters, out.shape if shape is _Null else shape, "float32", out.context, None, kwargs)
+            return made.copyto(out)  # type: ignore[union-attr]
+        dtype = out.dtype
     arrays = [isinstance(value, NDArray) for value in parameters.values()]
     if all(arrays):
         return functions.find(f"_sample_{name}")(*parameters.values(), shape=shape, dtype=dtype, out=out, **kwargs)

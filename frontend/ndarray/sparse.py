@@ -13,7 +13,7 @@ import numpy as np
 
 from mxc.base import NotSupportedForSparseNDArray
 from mxc.compiler.error import ArgumentError, ArgumentIndexError, ArgumentTypeError, MXNetError
-from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Parts, Rows, csr_of
+from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Parts, Rows, csr_of, refuse_bfloat16
 from mxc.ndarray import arithmetic, creation, functions
 from mxc.ndarray.ndarray import KINDS, NDArray, wrapped
 from mxc.runtime import tape
@@ -390,7 +390,9 @@ def _values(source: Any, dtype: Any) -> np.ndarray:
     """Stored values of a dtype; by default that of an array, and float32 of anything else."""
     given = source.asnumpy() if isinstance(source, NDArray) else source
     kind = given.dtype if dtype is None and isinstance(given, np.ndarray) else "float32" if dtype is None else dtype
-    return np.array(given, dtype_name(kind), order="C")
+    name = dtype_name(kind)
+    refuse_bfloat16(name)
+    return np.array(given, name, order="C")
 
 
 def _numbers(source: Any) -> np.ndarray:

@@ -149,7 +149,7 @@ class SGLD(Optimizer):
         rate = self._get_lr(index)
         params = {"lr": rate / 2, "wd": self._get_wd(index), **self.limits()}
         run([WeightUpdate("sgd_update", [weight, grad], params)])
-        weight += nd.random.normal(0, rate ** 0.5, weight.shape, weight.dtype, weight.context)
+        weight += nd.random.normal(0, rate ** 0.5, out=nd.zeros_like(weight))
 
 
 @Optimizer.register

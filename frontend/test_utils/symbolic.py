@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.context import Context
 from mxc.ndarray import NDArray, array, waitall
 from mxc.test_utils.tolerance import Tolerance, assert_almost_equal, default_numeric_eps, get_tols
 from mxc.test_utils.values import default_context
 
 Values = Mapping[str, Any] | Sequence[Any]
-FLOATS = (np.float16, np.float32, np.float64)
+FLOATS = ("float16", "float32", "float64")
 
 
 def by_name(what: str, values: Values, names: Sequence[str], ctx: Context, dtype: Any = None) -> dict[str, NDArray]:
@@ -104,7 +105,7 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
     gradients are kept, by name. dtype: the float dtype that everything is computed in.
     What is differentiated is the sum of the outputs times random numbers from 0.1 to 1.1.
     """
-    if is_kept(dtype) or np.dtype(dtype).type not in FLOATS:
+    if is_kept(dtype) or dtype_name(dtype) not in FLOATS:
         raise AssertionError(f"gradients need a float dtype, not {dtype}")
     stypes = grad_stype_dict or {}
     ctx = ctx or default_context()
@@ -161,8 +162,8 @@ def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: T
     location, aux_states: lists or by name; NumPy arrays are cast to `dtype`, a float one, unless that is "asnumpy".
     expected: a list, of which as many are compared as there are outputs, or by output name. Returns the outputs.
     """
-    if not is_kept(dtype) and np.dtype(dtype).type not in FLOATS:
-        raise AssertionError(f"dtype must be a float dtype or 'asnumpy', not {np.dtype(dtype)}")
+    if not is_kept(dtype) and dtype_name(dtype) not in FLOATS:
+        raise AssertionError(f"dtype must be a float dtype or 'asnumpy', not {dtype_name(dtype)}")
     ctx = ctx or default_context()
     executor = sym.bind(ctx, args=by_name("arguments", location, sym.list_arguments(), ctx, dtype), grad_req="null",
                         aux_states=by_name("auxiliary states", aux_states or (), sym.list_auxiliary_states(), ctx,

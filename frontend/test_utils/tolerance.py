@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mxc.compiler.ops.dtypes import BFLOAT16, widened
 from mxc.ndarray import NDArray
 
 Tolerance = float | Mapping[np.dtype, float] | None
@@ -16,12 +17,13 @@ _EXACT = dict.fromkeys((np.dtype(n) for n in ("bool", "int8", "uint8", "int32", 
 
 def default_rtols() -> dict[np.dtype, float]:
     """The relative tolerance of each dtype."""
-    return {np.dtype("float16"): 1e-2, np.dtype("float32"): 1e-4, np.dtype("float64"): 1e-5, **_EXACT}
+    return {np.dtype("float16"): 1e-2, BFLOAT16: 8e-2, np.dtype("float32"): 1e-4, np.dtype("float64"): 1e-5, **_EXACT}
 
 
 def default_atols() -> dict[np.dtype, float]:
     """The absolute tolerance of each dtype."""
-    return {np.dtype("float16"): 1e-1, np.dtype("float32"): 1e-3, np.dtype("float64"): SMALLEST, **_EXACT}
+    return {np.dtype("float16"): 1e-1, BFLOAT16: 1e-1, np.dtype("float32"): 1e-3, np.dtype("float64"): SMALLEST,
+            **_EXACT}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
@@ -65,8 +67,8 @@ def get_etol(etol: float | None = None) -> float:
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    """The values of an NDArray, an array, a number or nested lists."""
-    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+    """The values of an NDArray, an array, a number or nested lists; those of bfloat16 in float32."""
+    return widened(value.asnumpy() if isinstance(value, NDArray) else np.asarray(value))
 
 
 def same(a: Any, b: Any) -> bool:

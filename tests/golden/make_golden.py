@@ -36,7 +36,7 @@ from golden import mxnet_python  # noqa: E402
 # What a script here writes, by its command line. All run in MXNet's Python but OURS, which are given it.
 SCRIPTS = {
     **{f"{name}.py": (f"{name}.json",) for name in (
-        "array_calls", "bfloat16", "callbacks", "contexts", "contrib_calls", "gluon_contrib", "gluon_data",
+        "amp_calls", "array_calls", "bfloat16", "callbacks", "contexts", "contrib_calls", "gluon_contrib", "gluon_data",
         "gluon_layers", "gluon_programs", "gluon_rnn", "gluon_zoo", "im2rec_calls", "image_calls", "image_records",
         "initializers", "io_calls", "kvstores", "metrics", "optimizer_states", "optimizers", "quantized_networks",
         "recordio_calls", "rnn_cells", "schedules", "scopes", "sparse_arrays", "sparse_training", "spellings",

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, template_axes, triple, window_of
@@ -73,9 +74,13 @@ def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     data_block = data[-1] if len(data) == rank + 3 else 1
     window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
-    copied = data_block != params.block or any(params.pad) or c.dtype(0) in NARROW
-    made = calls.blocked_convolution(c.dtype(0), window, _blocked_strides(data, rank), data_block, params.block,
-                                     params.columns, copied)
+    steps = _blocked_strides(data, rank)
+    copied = data_block != params.block or any(params.pad) or (c.dtype(0) in NARROW and not params.paired)
+    if params.paired:
+        window, steps = replace(window, channels=window.channels // 2), tuple(step // 2 for step in steps)
+        data_block //= 2
+    made = calls.blocked_convolution(c.dtype(0), window, steps, data_block, params.block, params.columns, copied,
+                                     paired=params.paired)
     return made, _blocked_axes(rank)
 
 

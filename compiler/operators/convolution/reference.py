@@ -136,6 +136,8 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
 def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Convolution without bias, whose result lies in blocks of channels; so do the data, or they are plain."""
     data, packed = inputs
+    if params.paired:
+        packed = packed.swapaxes(-1, -2).reshape(*packed.shape[:2], -1, params.columns)
     rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
     inner = data.shape[-1] if data.ndim == rank + 3 else 1
     if data.ndim == rank + 3:

@@ -11,6 +11,7 @@ from mxc.compiler.targets.preferences import (
     Joins,
     Loops,
     Packing,
+    Pairs,
     Panels,
     Preferences,
     Products,
@@ -56,4 +57,5 @@ FIGURES = Preferences(
     # about the last cache of many machines. Where less passes between kernels, a chain gains little, with fewer units.
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
     loops=Loops(),
+    pairs=Pairs(),  # on CPUs with the instruction: `CpuTarget.prefers`
 )

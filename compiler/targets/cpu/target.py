@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mxc.compiler.cache import Cache, Claims, open_cache
@@ -60,6 +60,7 @@ class CpuTarget:
         self.plans: dict[str, Plan] | None = {}
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
+        self._unpaired: tuple[Preferences, Preferences] | None = None  # the CPU's figures, and those without pairs
         self._lock = Lock()
 
     @functools.cached_property
@@ -74,7 +75,12 @@ class CpuTarget:
         """The figures that passes and stages decide by."""
         from mxc.compiler.targets.cpu import preferences
 
-        return preferences.FIGURES
+        figures = preferences.FIGURES
+        if self.isa.pairs:
+            return figures
+        if self._unpaired is None or self._unpaired[0] is not figures:
+            self._unpaired = figures, replace(figures, pairs=None)
+        return self._unpaired[1]
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""

@@ -10,7 +10,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.loop import LoopOperator, slice_shape
-from mxc.compiler.ops.dtypes import dtype_name
+from mxc.compiler.ops.dtypes import dtype_name, numpy_dtype
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
@@ -49,7 +49,7 @@ def _loop(op: LoopOperator, inputs: Sequence[np.ndarray], is_train: bool, rng: D
     form, names = op.form, [node.name for node in op.form.variables]
     data, states, whole = inputs[:form.data], list(inputs[form.data:form.data + form.states]), inputs[
         form.data + form.states:]
-    stacks = [np.zeros(shape, dtype) for shape, dtype in op.facts[:form.stacks]]
+    stacks = [np.zeros(shape, numpy_dtype(dtype)) for shape, dtype in op.facts[:form.stacks]]
     for step in reversed(range(form.length)) if form.is_reversed else range(form.length):
         slices = [array[step].reshape(slice_shape(array.shape)) for array in data]
         given = dict(zip(names, (*slices, *states, *whole), strict=True))
@@ -73,7 +73,7 @@ def of_nothing(node: Node, inputs: Sequence[np.ndarray], shapes: Sequence[Shape]
     """
     assert node.op is not None
     if all(0 in shape for shape in shapes):
-        return [np.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        return [np.empty(shape, numpy_dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as that about a mean of nothing

@@ -50,23 +50,26 @@ def init(target_dtype: object = "float16", target_precision_ops: Sequence[str] |
 
     target_dtype: float16 or bfloat16. target_precision_ops: the operators that compute in it, fp32_ops: those in
     float32, conditional_fp32_ops: those in float32 where a parameter has one of the values; default: `list_lp16_ops`,
-    `list_fp32_ops` and `list_conditional_fp32_ops`. What is called a second time changes nothing.
+    `list_fp32_ops` and `list_conditional_fp32_ops`. A second call changes nothing.
 
     Raises AssertionError for another dtype, AttributeError for an operator that there is not.
     """
     global _amp_initialized, _loss_scaler
-    name = narrow_name(target_dtype)
     if _amp_initialized:
         return
-    for given in (target_precision_ops, fp32_ops, [op for op, *_ in conditional_fp32_ops or ()]):
-        mixed_precision.check(given or ())
+    name = narrow_name(target_dtype)
+    chosen = [*(target_precision_ops or ()), *(fp32_ops or ()), *(op for op, *_ in conditional_fp32_ops or ())]
+    mixed_precision.check(chosen)
     logging.info("Using AMP")
     _loss_scaler = scaler = LossScaler()
+    listed = {*list_lp16_ops(name), *list_lp16_fp32_ops(name), *list_fp32_ops(name), *list_widest_type_cast(name),
+              *(op for op, *_ in list_conditional_fp32_ops(name))}
     mixed_precision.rules = mixed_precision.Rules(
         name, list_lp16_ops(name) if target_precision_ops is None else target_precision_ops,
         list_fp32_ops(name) if fp32_ops is None else fp32_ops, list_widest_type_cast(name),
         list_conditional_fp32_ops(name) if conditional_fp32_ops is None else conditional_fp32_ops,
-        list_lp16_use_fp32_params(name) or {}, list_loss_output_functions(name), lambda: scaler.loss_scale)
+        list_lp16_use_fp32_params(name) or {}, list_loss_output_functions(name), lambda: scaler.loss_scale,
+        listed, chosen)
     _amp_initialized = True
 
 

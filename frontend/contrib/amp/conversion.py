@@ -34,21 +34,32 @@ def _check_lists(dtype: str, narrow: Names, float32: Names, conditional: Conditi
     """Raise AssertionError for an operator in two lists, or one that is in none of MXNet's."""
     _strings("target_dtype_ops", narrow)
     _strings("fp32_ops", float32)
+    _check_conditions(conditional)
     lists = {"target_dtype_ops": set(list_lp16_ops(dtype) if narrow is None else narrow),
              "fp32_ops": set(list_fp32_ops(dtype) if float32 is None else float32),
-             "conditional_fp32_ops": {op for op, *_ in _conditions(dtype, conditional)}}
+             "conditional_fp32_ops": {op for op, _, _ in _conditions(dtype, conditional)}}
     names = list(lists)
     for i, first in enumerate(names):
         for second in names[i + 1:]:
             common = lists[first] & lists[second]
             if common:
                 raise AssertedError(f"{', '.join(sorted(common))}: in both {first} and {second}; choose one for each")
-    known = {*list_lp16_ops(dtype), *list_fp32_ops(dtype), *list_lp16_fp32_ops(dtype), *list_widest_type_cast(dtype),
+    known = {*list_lp16_ops(dtype), *list_fp32_ops(dtype), *list_lp16_fp32_ops(dtype),
              *(op for op, *_ in list_conditional_fp32_ops(dtype))}
     unknown = sorted(set().union(*lists.values()) - known)
     if unknown:
         raise AssertedError(f"{', '.join(unknown)}: expected operators of amp.list_lp16_ops, list_fp32_ops, "
-                            "list_lp16_fp32_ops, list_widest_type_cast or list_conditional_fp32_ops")
+                            "list_lp16_fp32_ops or list_conditional_fp32_ops")
+
+
+def _check_conditions(given: Any) -> None:
+    """Raise AssertionError for what is no list of (operator, parameter, list of values)."""
+    if given is None or (isinstance(given, list) and all(
+            isinstance(each, (list, tuple)) and len(each) == 3 and isinstance(each[0], str) and
+            isinstance(each[1], str) and isinstance(each[2], list) for each in given)):
+        return
+    raise AssertedError("conditional_fp32_ops: expected a list of (operator, parameter, list of values), got "
+                        f"{given!r}")
 
 
 def _conditions(dtype: str, given: Conditions | None) -> Conditions:

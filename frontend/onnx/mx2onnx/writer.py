@@ -9,6 +9,7 @@ import numpy as np
 from mxc.compiler.error import UnsupportedError
 from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops.dtypes import dtype_name
 from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
 from mxc.onnx.extents import Extents, FreeDimensions, Shape, axes_of, is_fixed, reshape_codes
@@ -36,8 +37,12 @@ class GraphWriter:
         known = {name: array.shape for name, array in parameters.items()}
         both = [infer_shape(graph, {**known, **{name: pair[i] for name, pair in self.inputs.items()}}) for i in (0, 1)]
         self._shapes = list(zip(*both, strict=True))
-        stated = {**{name: array.dtype.name for name, array in parameters.items()}, **dtypes}
+        stated = {**{name: dtype_name(array.dtype) for name, array in parameters.items()}, **dtypes}
         self._dtypes = infer_dtype(graph, stated)
+        for node, of_outputs in zip(graph.nodes, self._dtypes, strict=True):
+            if "bfloat16" in of_outputs:
+                raise UnsupportedError(f"{node.name!r} is of bfloat16, which is not written to ONNX; write the model "
+                                       "in float32 or float16")
         self.nodes: list[Any] = []
         self.initializers: dict[str, np.ndarray] = {}
         self.functions: dict[str, Any] = {}

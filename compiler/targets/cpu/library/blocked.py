@@ -9,8 +9,8 @@ A unit of work is a band of output rows of one image, and some of its filters:
             tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
             after the last grain: the epilogue         in registers too, if it is brief
 
-A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
-pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
+A pixel's channels, or pairs of them, are broadcast one by one; weights come as one vector after the other. Tiles of a
+band differ by one pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
 """
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from typing import Generic
 
 from mxc.compiler.kernel.geometry import BlockedConvolution
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
+from mxc.compiler.targets.cpu.library.tile import multiply, multiply_pairs, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -165,6 +165,8 @@ class _Blocked(Function):
         super().__init__(printing, args)
         self.window, self.strides, self.block = self.g.window, self.g.data_strides, self.g.data_block
         self.data, self.weight = self.epilogue.buffers[:2]
+        if self.g.paired:  # from here on a pair is an element of the computing dtype's size
+            self.data, self.weight = printing.array(self.data.pointer), printing.array(self.weight.pointer)
 
     @functools.cached_property
     def cut(self) -> BlockedCut[Value]:
@@ -267,7 +269,8 @@ class _Blocked(Function):
                 here = [(line.at(offset), place) for line, place in lines]
                 if self.block > 1:
                     prefetch(ahead.at((k * given.taps + tap) * columns), 2)
-                multiply(b, self.isa, sums, here, row, columns, self.block * together)
+                add = multiply_pairs if self.g.paired else multiply
+                add(b, self.isa, sums, here, row, columns, self.block * together)
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
@@ -310,6 +313,8 @@ class _Blocked(Function):
     def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
         """line[x] = row[x - left] for begin <= x < end, else 0."""
         b, lanes, convert, zero = self.b, self.lanes, self.loaded, self.zero
+        if self.g.paired:
+            lanes, zero = self.block, b.zero(vector_type(TYPES[self.dtype], self.block))
         if self.block == 1:  # pixels lie next to each other; what a last vector writes too much is overwritten later
             for x in b.range(0, begin, lanes):
                 line.put(x, zero)

@@ -154,6 +154,30 @@ def add_quads(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[A
             sums[i * vectors + j] = _dots(b, isa, sums[i * vectors + j], columns[j], x)
 
 
+def multiply_pairs(
+    b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
+) -> None:
+    """Does what `multiply` does, for elements that are two numbers of bfloat16 each, in sums of float32."""
+    if isa.pairs:
+        _assembled(b, isa, sums, lines, row, pitch, count, "vdpbf16ps")
+        return
+    lanes, vectors = isa.lanes(row.dtype), len(sums) // len(lines)
+    for u in range(count):
+        columns = [_halves(b, row.vector(u * pitch + j * lanes, lanes)) for j in range(vectors)]
+        for i, (line, begin) in enumerate(lines):
+            factors = _halves(b, line.broadcast(begin + u, lanes))
+            for j in range(vectors):
+                for factor, column in zip(factors, columns[j], strict=True):
+                    sums[i * vectors + j] = b.fma(factor, column, sums[i * vectors + j])
+
+
+def _halves(b: Builder, x: Value) -> list[Value]:
+    """The two numbers of bfloat16 in each lane, as float32: the one in the lower half first."""
+    bits = _as(b, x, vector_type("i32", lanes_of(x.type)))
+    lower = b.binary("shl", bits, b.number(16, bits.type))
+    return [_as(b, lower, x.type), _as(b, b.binary("and", bits, b.number(-65536, bits.type)), x.type)]
+
+
 # Of the products of 16 bits that AVX and SSE add in pairs, by the bytes of a vector.
 _PAIRS = {64: "llvm.x86.avx512.pmaddw.d.512", 32: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.sse2.pmadd.wd"}
 
