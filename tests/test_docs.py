@@ -182,7 +182,7 @@ def test_every_section_is_a_command():
     guide = (ROOT / "docs" / "commands.md").read_text()
     assert re.findall(r"^## mxc (\w+)", guide, flags=re.M) == [
         "compile", "run", "bench", "profile", "verify", "reduce", "inspect", "report", "convert", "cache", "ops",
-        "im2rec", "rec", "completion", "doctor"]
+        "im2rec", "rec", "launch", "completion", "doctor"]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", guide, flags=re.M)} == {
         OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL, INTERRUPTED}
 
