@@ -17,7 +17,7 @@ from mxc.runtime.invoke import invoke
 SHAPES = {"dot": ((3, 4), (4, 2)), "_contrib_edge_id": ((3, 4), (2,), (2,)),
           "take": ((3, 4), (2,)), "_sparse_retain": ((3, 4), (2,)),
           "Embedding": ((2,), (3, 4)), "_contrib_SparseEmbedding": ((2,), (3, 4))}
-EXTENTS = dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), {"input_dim": 3, "output_dim": 4})
+EXTENTS = {name: {"input_dim": 3, "output_dim": 4} for name in ("Embedding", "_contrib_SparseEmbedding")}
 # What is computed of the stored elements alone, whatever the operator gives of 0.
 OF_STORED = ("_scatter_elemwise_div", "_scatter_plus_scalar", "_scatter_minus_scalar", "broadcast_div",
              "_contrib_getnnz")

@@ -131,7 +131,7 @@ def _gradient_stypes(typed: Graph, stypes: Mapping[str, str], modes: Mapping[str
     from mxc.compiler.passes.infer_storage import infer_storage
 
     if all(mode == "null" for mode in modes.values()) or not (stypes or any(
-            node.op is not None and "sparse_grad" in node.params for node in typed.nodes)):
+            node.op is not None and not {"sparse_grad", "deterministic"}.isdisjoint(node.params) for node in typed.nodes)):
         return {}
     joint, forward = differentiate(typed, modes, True), infer_storage(typed, stypes)
     known, heads = {node.name for node in typed.variables}, dict[str, str]()
