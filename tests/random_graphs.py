@@ -30,11 +30,13 @@ def run(count: int, first: int) -> int:
     done, left_out, wrong, number, began = 0, 0, 0, first, time.monotonic()
     drawn: Counter[str] = Counter()
     while done < count:
+        title = f"seed {number}"
+
         @seed(number)
         @settings(max_examples=AT_ONCE, deadline=None, database=None, suppress_health_check=list(HealthCheck),
                   phases=(Phase.generate,))
         @given(samples(largest=20))
-        def each(sample: Sample) -> None:
+        def each(sample: Sample, title: str = title) -> None:
             nonlocal done, left_out, wrong
             try:
                 check(sample, cpu_target())
@@ -43,7 +45,7 @@ def run(count: int, first: int) -> int:
                 return
             except Exception:
                 wrong += 1
-                print(f"seed {number}:\n{traceback.format_exc()}", flush=True)
+                print(f"{title}:\n{traceback.format_exc()}", flush=True)
             done += 1
             drawn.update({node.op.name for node in sample.graph.nodes if node.op is not None})
 

@@ -1,5 +1,6 @@
 """Every operator has golden cases: in two dtypes, of each value of its enumerated parameters, with gradients, in both
-modes where they differ, and with something that MXNet refuses. What has none says why, or where MXNet was asked else."""
+modes where they differ, and with something that MXNet refuses. What has none says why, or where else MXNet
+was asked."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -27,8 +28,8 @@ DISTRIBUTIONS = ("uniform", "normal", "exponential", "gamma", "poisson", "negati
 # Operators that MXNet was asked about in programs, or that are tested without it: the file, the word in it, and why.
 IN_PROGRAMS: dict[str, tuple[str, str]] = {
     **{op.name: ("golden/updates.json", op.name) for op in OPERATORS if op.in_place},
-    "_square_sum": ("golden/sparse_arrays.json", "square_sum"), "_sparse_retain": ("golden/sparse_arrays.json", "retain"),
-    "_contrib_getnnz": ("golden/sparse_arrays.json", "getnnz"), "_contrib_edge_id": ("golden/sparse_arrays.json", "edge_id"),
+    **{f"{prefix}{word}": ("golden/sparse_arrays.json", word) for prefix, word in (
+        ("_", "square_sum"), ("_sparse_", "retain"), ("_contrib_", "getnnz"), ("_contrib_", "edge_id"))},
     "_onehot_encode": ("golden/array_calls.json", "onehot_encode"), "_copyto": ("golden/array_calls.json", "copyto"),
     "fill_element_0index": ("golden/array_calls.json", "fill_element_0index"),
     "_scatter_set_nd": ("golden/array_calls.json", "_scatter_set_nd"),
