@@ -145,21 +145,24 @@ class Worker:
     """A process that measures."""
 
     def __init__(self, python: str, module: str):
+        self.command = [python, "-c", f"import {module} as mx\n{WORKER}"]
+        self.process = self.started()
+
+    def started(self) -> subprocess.Popen[str]:
         settings = {"MXC_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MXNET_SUBGRAPH_VERBOSE": "0"}
-        self.process = subprocess.Popen([python, "-c", f"import {module} as mx\n{WORKER}"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env={**os.environ, **settings})
+        return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                text=True, env={**os.environ, **settings})
 
     def ask(self, **asked: Any) -> Any:
         """[milliseconds, a sum of the results], or a text that says what went wrong."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(asked) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return "the process has ended"
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
         line = self.process.stdout.readline()
-        return json.loads(line) if line else "the process has ended"
+        if line:
+            return json.loads(line)
+        self.process = self.started()
+        return "its process ended"
 
 
 def compared(workers: dict[str, Worker], name: str, train: bool, rounds: int) -> tuple[dict[str, list[float]], str]:

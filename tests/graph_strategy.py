@@ -324,6 +324,7 @@ UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(ran
 
 # Families over numbers of 8 bits, which these graphs do not have: tests/test_quantized_networks.py has graphs of them.
 EIGHT_BITS = ("quantization", "quantized", "fused")
+OF_INT32 = {("batch_take", 1)}  # inputs that are of whole numbers alone
 # Other operators that these graphs do not have.
 NOT_DRAWN = {
     "_zeros_without_dtype": "it has no dtype of its own",
@@ -380,6 +381,8 @@ def from_table(m: Maker) -> list[Entry] | None:
             prefix = "x" if takes_gradient else "mean"  # these have no gradients
             inputs.append(m.variable(shape, prefix))
             m.ranges[inputs[-1].node.name] = case.low, case.high
+        if (case.op.name, i) in OF_INT32:
+            inputs[-1] = m.builder.make("Cast", inputs[-1], dtype="int32")
     try:
         made = m.builder.make_all(case.op.name, *inputs, **dict(case.params))[:case.op.num_visible(case.params)]
     except MXNetError:

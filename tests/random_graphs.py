@@ -9,11 +9,13 @@ last digits, or are not finite, is left out and not counted.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from graph_strategy import Sample, samples
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -25,35 +27,51 @@ from mxc.compiler.targets.cpu.target import cpu_target
 AT_ONCE = 50  # graphs of one seed
 
 
+@dataclass
+class Tally:
+    """What came of the graphs so far. drawn: how often each operator was in one."""
+
+    done: int = 0
+    left_out: int = 0
+    wrong: int = 0
+    drawn: Counter[str] = field(default_factory=Counter)
+
+    def one(self, sample: Sample, title: str) -> None:
+        try:
+            check(sample, cpu_target())
+        except UnsatisfiedAssumption:
+            self.left_out += 1
+            return
+        except Exception:
+            self.wrong += 1
+            print(f"{title}:\n{traceback.format_exc()}", flush=True)
+        self.done += 1
+        self.drawn.update({node.op.name for node in sample.graph.nodes if node.op is not None})
+
+
+def draw(tally: Tally, number: int) -> None:
+    """The graphs of a seed."""
+    @seed(number)
+    @settings(max_examples=AT_ONCE, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+              phases=(Phase.generate,))
+    @given(samples(largest=20))
+    def each(sample: Sample) -> None:
+        tally.one(sample, f"seed {number}")
+
+    each()
+
+
 def run(count: int, first: int) -> int:
     """How many of `count` graphs were wrong; prints them, and how often each operator was drawn."""
-    done, left_out, wrong, number, began = 0, 0, 0, first, time.monotonic()
-    drawn: Counter[str] = Counter()
-    while done < count:
-        title = f"seed {number}"
-
-        @seed(number)
-        @settings(max_examples=AT_ONCE, deadline=None, database=None, suppress_health_check=list(HealthCheck),
-                  phases=(Phase.generate,))
-        @given(samples(largest=20))
-        def each(sample: Sample, title: str = title) -> None:
-            nonlocal done, left_out, wrong
-            try:
-                check(sample, cpu_target())
-            except UnsatisfiedAssumption:
-                left_out += 1
-                return
-            except Exception:
-                wrong += 1
-                print(f"{title}:\n{traceback.format_exc()}", flush=True)
-            done += 1
-            drawn.update({node.op.name for node in sample.graph.nodes if node.op is not None})
-
-        each()
-        number += 1
-        print(f"{done} graphs, {wrong} wrong, {left_out} left out, {time.monotonic() - began:.0f} s", flush=True)
-    print(f"{len(drawn)} operators were drawn; the rarest: {drawn.most_common()[:-6:-1]}")
-    return wrong
+    tally, began = Tally(), time.monotonic()
+    for number in itertools.count(first):
+        if tally.done >= count:
+            break
+        draw(tally, number)
+        print(f"{tally.done} graphs, {tally.wrong} wrong, {tally.left_out} left out, {time.monotonic() - began:.0f} s",
+              flush=True)
+    print(f"{len(tally.drawn)} operators were drawn; the rarest: {tally.drawn.most_common()[:-6:-1]}")
+    return tally.wrong
 
 
 def main(arguments: Sequence[str]) -> int:

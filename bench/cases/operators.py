@@ -83,7 +83,7 @@ def _moves() -> None:
     add("softmax", "softmax of attention", "softmax", {"data": (16, 12, 128, 128)})
     add("softmax", "softmax of channels", "softmax", {"data": (4, 21, 128, 128)}, {"axis": 1})
     add("softmax", "log_softmax", "log_softmax", {"data": ROWS})
-    add("softmax", "softmax float16", "softmax", {"data": ROWS}, dtypes={"data": "float16"})
+    add("softmax", "softmax float16", "softmax", {"data": ROWS}, dtypes={"data": "float16"}, drawn=True)
 
 
 def _layers() -> None:
@@ -96,7 +96,8 @@ def _layers() -> None:
     conv("3x3", (4, 64, 56, 56), 64, (3, 3), pad=(1, 1))
     conv("3x3, 512", (4, 512, 7, 7), 512, (3, 3), pad=(1, 1))
     conv("1x1", (4, 256, 28, 28), 128, (1, 1))
-    conv("7x7, stride 2", (2, 3, 224, 224), 64, (7, 7), stride=(2, 2), pad=(3, 3))
+    add("convolution", "7x7 of images", "Convolution", {"data": (2, 3, 224, 224), "weight": (64, 3, 7, 7)},
+        {"kernel": (7, 7), "num_filter": 64, "no_bias": True, "stride": (2, 2), "pad": (3, 3)}, fixed=("data",))
     conv("3x3, stride 2", (4, 128, 28, 28), 128, (3, 3), stride=(2, 2), pad=(1, 1))
     conv("depthwise", (4, 144, 56, 56), 144, (3, 3), groups=144, pad=(1, 1))
     conv("32 groups", (4, 128, 28, 28), 128, (3, 3), groups=32, pad=(1, 1))
@@ -112,7 +113,7 @@ def _layers() -> None:
     ends = {"gamma": (64,), "beta": (64,)}
     add("norms", "BatchNorm", "BatchNorm", {"data": MAP, **ends}, {"fix_gamma": False})
     add("norms", "LayerNorm", "LayerNorm", {"data": (32, 128, 768), "gamma": (768,), "beta": (768,)})
-    add("norms", "GroupNorm", "GroupNorm", {"data": (8, 64, 56, 56), **ends}, {"num_groups": 8}, trains=False)
+    add("norms", "GroupNorm", "GroupNorm", {"data": (8, 64, 56, 56), "gamma": (8,), "beta": (8,)}, {"num_groups": 8})
     add("norms", "InstanceNorm", "InstanceNorm", {"data": (8, 64, 56, 56), **ends})
     add("norms", "L2Normalization", "L2Normalization", {"data": (128, 2048)})
     add("norms", "LRN", "LRN", {"data": (8, 96, 27, 27)}, {"nsize": 5})
@@ -226,7 +227,7 @@ def _others() -> None:
     add("point_processes", "hawkesll", "_contrib_hawkesll",
         {"lda": (32, 5), "alpha": (5,), "beta": (5,), "state": (32, 5), "lags": (32, 200), "marks": (32, 200),
          "valid_length": (32,), "max_time": (32,)}, trains=False, whole={"marks": 5}, dtypes={"marks": "int32"},
-        spans={**dict.fromkeys(("lda", "alpha", "beta", "state", "lags"), (0.1, 1)), "valid_length": (200, 200.5),
+        spans={**dict.fromkeys(("lda", "alpha", "beta", "state", "lags"), (0.1, 1)), "valid_length": (200, 200),
                "max_time": (400, 401)})
     add("quantization", "quantize_v2", "_contrib_quantize_v2", {"data": MAP},
         {"min_calib_range": -1.0, "max_calib_range": 1.0, "out_type": "int8"}, trains=False)
