@@ -283,7 +283,7 @@ def normalized(m: Maker) -> Entry | None:
         return None
     channels = (m.shape(x)[1],)
     learned = [m.variable(channels, name) for name in ("gamma", "beta")]
-    states = [m.builder.variable(f"{name}{len(m.variables)}", channels, m.dtype) for name in ("mean", "var")]
+    states = [m.builder.variable(f"{name}_{len(m.variables)}", channels, m.dtype) for name in ("mean", "var")]
     return m.builder.make("BatchNorm", x, *learned, *states, fix_gamma=m.flip(), use_global_stats=m.flip(), eps=0.01)
 
 

@@ -106,7 +106,7 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
     for i, step in enumerate(c.window):
         d = geometry.first + i
         kernel, stride, pad = geometry.kernel[i], geometry.stride[i], geometry.pad[i]
-        # The windows that may cover the element, from the last one on; numbered from `reach` on, so that none is negative.
+        # The windows that may cover the element, from the last one on; numbered from `reach` on, to be above 0.
         reach = -(-kernel // stride)
         padded = plus(c.index[d], pad)
         number_of = apply("sub", plus(apply("div", padded, number(stride)) if stride > 1 else padded, reach), step)
