@@ -194,7 +194,8 @@ def main() -> None:
     args = parser.parse_args()
     python = args.mxnet or asked("mxnet")
     if python is None:
-        sys.exit("bench/operators.py compares with MXNet: name a Python that has it with --mxnet")
+        print("bench/operators.py compares with MXNet: name a Python that has it with --mxnet")
+        return
     pythons = {"mxc": sys.executable, "mxnet": python}
     if importlib.util.find_spec("scipy"):
         pythons["scipy.sparse"] = sys.executable
