@@ -29,7 +29,7 @@ from mxc.compiler.targets.cpu.emit import skeletons  # noqa: E402
 from mxc.compiler.targets.cpu.target import CpuTarget  # noqa: E402
 from mxc.compiler.targets.reference import interpreter  # noqa: E402
 
-# Families that bench/operators.py leaves out: MXNet's CPU has no kernels for them, other scripts measure them, or they are
+# Families that bench/operators.py leaves out: MXNet has no kernels for a CPU, other scripts measure them, or they are
 # made by passes.
 NOT_MEASURED = {"fourier", "optimizer", "fused"}
 ENTRIES = {e.name: e for e in registry.entries(Path("nowhere"))}
