@@ -58,6 +58,7 @@ bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py $(if $(QUICK),--rounds 2)
 	$(BIN)/python bench/codegen.py $(if $(QUICK),--rounds 3)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/operators.py $(if $(QUICK),--quick)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/train.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/gluon.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/control_flow.py $(if $(QUICK),--rounds 1 --cases rnn)

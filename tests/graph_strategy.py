@@ -27,6 +27,7 @@ SCALAR = ("_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_di
 SAME = ("elemwise_add", "elemwise_sub", "elemwise_mul", "_maximum", "_minimum")
 BROADCAST = ("broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_maximum", "broadcast_minimum")
 JUMPS = ("floor", "sign", "rint", "logical_not")
+CONSTANT = ("_full", "_zeros", "_ones", "_arange", "_eye", "_linspace")
 COMPARE = ("_greater", "_equal", "_lesser_equal", "_logical_and")
 REDUCE = ("sum", "mean", "max", "min", "prod", "nansum", "norm")
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
@@ -162,10 +163,16 @@ def spread(m: Maker) -> Entry | None:
 
 
 def constant(m: Maker) -> Entry:
-    shape = m.pick(SHAPES)
-    if len(shape) == 1 and m.flip():
-        return m.builder.make("_arange", start=0, stop=shape[0], dtype=m.dtype)
-    return m.builder.make("_full", shape=shape, value=m.pick((0.5, 1.0, 0.0)), dtype=m.dtype)
+    shape, op = m.pick(SHAPES), m.pick(CONSTANT)
+    if op == "_full":
+        return m.builder.make(op, shape=shape, value=m.pick((0.5, 1.0, 0.0)), dtype=m.dtype)
+    if op == "_arange":
+        return m.builder.make(op, start=0, stop=shape[0], step=m.pick((1.0, 0.5)), dtype=m.dtype)
+    if op == "_linspace":
+        return m.builder.make(op, start=-1, stop=1, num=shape[0], endpoint=m.flip(), dtype=m.dtype)
+    if op == "_eye":
+        return m.builder.make(op, N=shape[0], M=m.integer(0, 4), k=m.integer(-1, 2), dtype=m.dtype)
+    return m.builder.make(op, shape=shape, dtype=m.dtype)
 
 
 def jump(m: Maker) -> Entry | None:
@@ -276,7 +283,7 @@ def normalized(m: Maker) -> Entry | None:
         return None
     channels = (m.shape(x)[1],)
     learned = [m.variable(channels, name) for name in ("gamma", "beta")]
-    states = [m.builder.variable(f"{name}{len(m.variables)}", channels, m.dtype) for name in ("mean", "var")]
+    states = [m.builder.variable(f"{name}_{len(m.variables)}", channels, m.dtype) for name in ("mean", "var")]
     return m.builder.make("BatchNorm", x, *learned, *states, fix_gamma=m.flip(), use_global_stats=m.flip(), eps=0.01)
 
 
@@ -317,16 +324,32 @@ UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(ran
 
 # Families over numbers of 8 bits, which these graphs do not have: tests/test_quantized_networks.py has graphs of them.
 EIGHT_BITS = ("quantization", "quantized", "fused")
+OF_INT32 = {("batch_take", 1)}  # inputs that are of whole numbers alone
+# Other operators that these graphs do not have.
+NOT_DRAWN = {
+    "_zeros_without_dtype": "it has no dtype of its own",
+    "_sample_unique_zipfian": "it draws without inputs",
+}
 
 
 @functools.cache
 def table_cases() -> dict[str, list[Case]]:
     """By operator, the samples of every operator for users: internal ones come out of these."""
-    users = [op for op in table.all_operators() if op.inputs and not op.name.startswith("_mxc_") and not op.in_place
-             and op.family not in EIGHT_BITS and op.name not in UNSTEADY
-             and (op.grad == "none" or op.differentiable)]
-    found = {op.name: [case for case in cases(op) if not case.params.get("p")] for op in users}
-    return {name: some for name, some in found.items() if some}
+    users = [op for op in table.all_operators() if op.inputs and why_not_drawn(op) == ""]
+    return {op.name: cases(op) for op in users}
+
+
+def why_not_drawn(op: Operator) -> str:
+    """Why graphs of `samples` do not have an operator, or ""."""
+    if op.name.startswith("_mxc_"):
+        return "it comes out of others"
+    if op.in_place:
+        return "it changes a weight, so no graph runs it: tests/test_updates.py"
+    if op.family in EIGHT_BITS:
+        return "it is of numbers of 8 bits: tests/test_quantized_networks.py"
+    if op.name in UNSTEADY:
+        return "it draws other numbers than its reference: tests/test_random.py"
+    return NOT_DRAWN.get(op.name, "")
 
 
 def fitted(m: Maker, x: Entry, shape: tuple[int, ...], low: float, high: float) -> Entry:
@@ -354,9 +377,12 @@ def from_table(m: Maker) -> list[Entry] | None:
         if x is not None and int(np.prod(m.shape(x))) >= int(np.prod(shape)) and shape:
             inputs.append(fitted(m, x, shape, case.low, case.high))
         else:
-            prefix = "x" if i < len(names) and "label" not in names[i] else "mean"  # which have no gradients
+            takes_gradient = case.op.grad != "refused" and i < len(names) and "label" not in names[i]
+            prefix = "x" if takes_gradient else "mean"  # these have no gradients
             inputs.append(m.variable(shape, prefix))
             m.ranges[inputs[-1].node.name] = case.low, case.high
+        if (case.op.name, i) in OF_INT32:
+            inputs[-1] = m.builder.make("Cast", inputs[-1], dtype="int32")
     try:
         made = m.builder.make_all(case.op.name, *inputs, **dict(case.params))[:case.op.num_visible(case.params)]
     except MXNetError:

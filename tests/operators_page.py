@@ -53,9 +53,6 @@ ELSEWHERE = {
 }
 # Those that are not there, and why.
 LEFT_OUT = {
-    "cast_storage": "needs arrays in compressed storage", "_sparse_retain": "needs arrays in compressed storage",
-    "_contrib_getnnz": "takes a matrix in compressed storage alone",
-    "_contrib_edge_id": "takes a matrix in compressed storage alone",
     **{f"_contrib_dgl_{name}": "samples graphs for DGL, which has code of its own for this since its version 0.5"
        for name in ("adjacency", "csr_neighbor_non_uniform_sample", "csr_neighbor_uniform_sample", "graph_compact",
                     "subgraph")},

@@ -24,7 +24,7 @@ def test_the_list():
 NATIVE = ("activation", "arrange", "attention", "basic", "boxes", "convolution", "correlation", "creation",
           "deformable", "densities", "dropout", "fourier", "fused", "gather", "linear", "losses", "norms", "optimizer",
           "order", "point_processes", "pooling", "position_sensitive", "precision", "proposals", "quantized", "random",
-          "reduction", "regions", "resize", "rnn", "sampling", "sequence", "slices", "softmax")
+          "reduction", "regions", "resize", "rnn", "sampling", "sequence", "slices", "softmax", "storage")
 
 
 def test_operators_without_kernels():

@@ -75,6 +75,23 @@ def test_infinity_and_nan_stay_in_their_row() -> None:
     np.testing.assert_array_equal(out[2], np.ones(4))
 
 
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(5, 40), (3, 8), (2, 3, 100), (4, 7), (64,)])
+def test_the_first_extreme_of_a_long_axis(op: str, dtype: str, shape: tuple[int, ...]):
+    """Of equal ones the first, and of NaN the first, as NumPy's."""
+    values = np.random.default_rng(0).integers(-3, 4, shape).astype(dtype)
+    values[1] = np.nan
+    if len(shape) > 1:
+        values[0, ..., 3:5] = np.inf, -np.inf
+    for keepdims in (False, True):
+        found = getattr(mx.sym, op)(mx.sym.var("x"), axis=-1, keepdims=keepdims).eval(
+            ctx=mx.cpu(), x=mx.nd.array(values, dtype=dtype))[0].asnumpy()
+        wanted = getattr(np, op)(values, axis=-1, keepdims=keepdims)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
 @pytest.mark.parametrize("op, places", [("argmax", [1, 0, 0, 2]), ("argmin", [1, 0, 0, 0])])
 def test_the_first_nan_and_the_first_of_equals(op: str, places: list[int]) -> None:
     x = np.array([[1, np.nan, 3], [np.nan, np.nan, 5], [2, 2, 2], [-np.inf, -np.inf, np.inf]], "float32")

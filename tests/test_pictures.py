@@ -124,10 +124,12 @@ def test_random_changes_differ_from_call_to_call_and_are_the_same_by_seed() -> N
             found.append([getattr(mx.nd.image, name)(image, *arguments).asnumpy() for _ in range(3)])
         np.testing.assert_array_equal(found[0], found[1])
         assert (found[0][0] != found[0][1]).any(), name
-    flips = [mx.nd.image.random_flip_left_right(image).asnumpy() for _ in range(40)]
-    count = sum((each == image.asnumpy()).all() for each in flips)
-    assert 5 < count < 35
-    assert all((each == image.asnumpy()).all() or (each == image.asnumpy()[:, ::-1]).all() for each in flips)
+    as_it_is = image.asnumpy()
+    for flip, flipped in ((mx.nd.image.random_flip_left_right, as_it_is[:, ::-1]),
+                          (mx.nd.image.random_flip_top_bottom, as_it_is[::-1])):
+        flips = [flip(image).asnumpy() for _ in range(40)]
+        assert 5 < sum((each == as_it_is).all() for each in flips) < 35
+        assert all((each == as_it_is).all() or (each == flipped).all() for each in flips)
 
 
 def test_a_jpeg_that_is_cut_off_is_read_as_far_as_it_goes():

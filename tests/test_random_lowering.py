@@ -5,14 +5,15 @@ import functools
 
 import numpy as np
 import pytest
-from graph_strategy import Sample, reference, samples
+from graph_strategy import CONSTANT, NOT_DRAWN, OF_INT32, Sample, reference, samples, table_cases, why_not_drawn
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from pass_checks import options
 from programs import Program, lowered
 
-from mxc.compiler.graph.graph import Entry
+from mxc.compiler.graph.graph import Entry, GraphBuilder
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.lowering.fuse import group_text
+from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.targets.cpu.build import codegen
@@ -62,6 +63,24 @@ def check(sample: Sample, target: CpuTarget) -> None:
             assert float(np.max(np.abs(want - got), initial=0)) <= limit, \
                 (f"{sink}, fused: {merge}, compiled: {compiled}\n{want}\n{got}\n{graph_text(sample.graph)}\n"
                  f"{group_text(program.graph, program.groups)}")
+
+
+def test_every_operator_is_drawn_or_it_is_said_why_not():
+    drawn = {*table_cases(), *CONSTANT}
+    others = {op.name: why_not_drawn(op) for op in table.all_operators() if op.name not in drawn}
+    assert all(others.values()), [name for name, why in others.items() if not why]
+    assert NOT_DRAWN.keys() <= others.keys() and all(table_cases().values())
+
+
+@pytest.mark.parametrize("name", table_cases())
+def test_what_is_drawn_can_be_made(name):
+    for case in table_cases()[name]:
+        builder = GraphBuilder()
+        inputs = [builder.variable(f"x{i}", shape, "float32") for i, shape in enumerate(case.shapes)]
+        for i in range(len(inputs)):
+            if (name, i) in OF_INT32:
+                inputs[i] = builder.make("Cast", inputs[i], dtype="int32")
+        assert builder.make_all(name, *inputs, **dict(case.params))
 
 
 @settings(max_examples=300, **QUICK)

@@ -261,7 +261,8 @@ class GroupLowering:
         if form.kind == "reduce":
             windows = [n for n in self.group.nodes if is_window(n)]
             if windows:
-                self.reduce = tuple(windows[0].params.kernel)
+                params = windows[0].params
+                self.reduce = tuple(params.reach if "reach" in params else params.kernel)
         self.simplify = Simplifier((*self.domain, *self.reduce))
         stores = self.stores(targets)
         return canonical(LoopKernel(self.group.label, tuple(s.dtype for s in self.storages), self.domain,

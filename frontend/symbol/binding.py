@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
 _MODES = ("write", "add", "null")
+_EMBEDDINGS = ("Embedding", "_contrib_SparseEmbedding")  # whose gradients may be row_sparse
 
 
 def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
@@ -130,8 +131,8 @@ def _gradient_stypes(typed: Graph, stypes: Mapping[str, str], modes: Mapping[str
     from mxc.compiler.passes.gradient import differentiate
     from mxc.compiler.passes.infer_storage import infer_storage
 
-    if all(mode == "null" for mode in modes.values()) or not (stypes or any(
-            node.op is not None and "sparse_grad" in node.params for node in typed.nodes)):
+    of_embeddings = any(node.op is not None and node.op.name in _EMBEDDINGS for node in typed.nodes)
+    if all(mode == "null" for mode in modes.values()) or not (stypes or of_embeddings):
         return {}
     joint, forward = differentiate(typed, modes, True), infer_storage(typed, stypes)
     known, heads = {node.name for node in typed.variables}, dict[str, str]()

@@ -239,6 +239,11 @@ CREATION = {
     "histogram bins": _with(lambda mx, a, bins: mx.nd.histogram(a, bins=bins), a=[0, 1, 1, 2.5, 7], bins=[0, 1, 3]),
     "histogram wrong": _with(lambda mx, a: mx.nd.histogram(a, bins="x"), a=[0]),
     "onehot_encode": _with(lambda mx, i, o: (mx.nd.onehot_encode(i, o), o), i=[1, 0], o=[[5, 5, 5], [5, 5, 5]]),
+    "fill_element_0index": _with(lambda mx, x, v, i: mx.nd.fill_element_0index(x, v, i), x=[[1, 2, 3], [4, 5, 6]],
+                                 v=[8, 9], i=[2, 0]),
+    "_scatter_set_nd": _with(lambda mx, x, v, i: (mx.nd._internal._scatter_set_nd(lhs=x, rhs=v, indices=i, shape=(2, 3),
+                                                                                out=x), x),
+                             x=[[1, 2, 3], [4, 5, 6]], v=[8, 9], i=[[1, 0], [2, 0]]),
     **{f"split_v2 {a} {k}": lambda mx, a=a, k=k: mx.nd.split_v2(_cube(mx), a, **k) for a, k in (
         (2, {}), ((1,), {"axis": 1}), ((1, 2), {"axis": -1}), (2, {"squeeze_axis": True}), (0, {}), ([1], {}),
         (3, {"axis": 2}))},

@@ -261,6 +261,8 @@ CASES |= {
     "square_sum 0": (lambda mx: mx.nd._internal._square_sum(_kept(mx, A, ROWS), axis=0), _array),
     "getnnz": (lambda mx: mx.nd.contrib.getnnz(_kept(mx, A, CSR)), _array),
     "getnnz rows": (lambda mx: mx.nd.contrib.getnnz(_kept(mx, A, CSR), axis=1), _array),
+    "edge_id": (lambda mx: mx.nd.contrib.edge_id(_kept(mx, A, CSR), *map(mx.nd.array, ([0, 0, 2, 1], [2, 1, 0, 3]))),
+                _array),
     "scatter_elemwise_div": (lambda mx: mx.nd._internal._scatter_elemwise_div(
         _kept(mx, A, ROWS), mx.nd.ones((3, 4)) * 4), _array),
     "scatter_plus_scalar": (lambda mx: mx.nd._internal._scatter_plus_scalar(_kept(mx, A, ROWS), scalar=2), _array),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import floor_, int64, min_
+from mxc.compiler.kernel.routines.words import floor_, int32, int64, max_, min_
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
 from mxc.compiler.ops.operator import Params
 
@@ -24,27 +24,33 @@ def _sizes(c: RoutineNode, params: Params) -> tuple[int, ...]:
     return (*data, params.num_deformable_group, *g.kernel, *column_windows(g, data[2:]), *g.stride, *g.dilate, *g.pad)
 
 
-@routine(inputs=("data", "offset"), outputs=("out",), units="batch * channels")
-def deformable_columns(first, last, data, offset, out, batch, channels, height, width, groups, kernel_h, kernel_w, rows,
-                       columns, stride_h, stride_w, dilate_h, dilate_w, pad_h, pad_w, *, beyond, real):
+@routine(inputs=("data", "offset"), outputs=("out",), units="batch * channels",
+         scratch={"places": ("int32", "4 * rows * columns"), "weights": ("real", "4 * rows * columns")})
+def deformable_columns(first, last, data, offset, out, places, weights, batch, channels, height, width, groups,
+                       kernel_h, kernel_w, rows, columns, stride_h, stride_w, dilate_h, dilate_w, pad_h, pad_w, *,
+                       beyond, real):
     """The sum of the four elements around the place of each tap of each window, weighted by how near they are.
 
     data: (batch, channels, height, width); offset: (batch, groups, kernel, 2, rows, columns); out: (batch, channels,
-    kernel, rows, columns). beyond: as for deformable_columns_grad.
+    kernel, rows, columns). beyond: as for deformable_columns_grad. Places and weights are those of all channels of a
+    group, so that its channels are sums of vectors: a place that there is not is -1.
     """
     taps = kernel_h * kernel_w
     windows = rows * columns
-    for unit in range(first, last):
-        part = unit // channels * groups + unit % channels // (channels // groups)
-        base = unit * height * width
+    depth = channels // groups
+    unit = first
+    while unit < last:
+        part = unit // depth
+        after = min_(last, (part + 1) * depth)
         for tap in range(taps):
             down = (part * taps + tap) * 2 * windows
-            target = (unit * taps + tap) * windows
             for window in range(windows):
                 y = real(window // columns * stride_h + tap // kernel_w * dilate_h - pad_h) + offset[down + window]
                 x = real(window % columns * stride_w + tap % kernel_w * dilate_w - pad_w)
                 x = x + offset[down + windows + window]
-                total = real(0)
+                for corner in range(4):
+                    places[corner * windows + window] = int32(-1)
+                    weights[corner * windows + window] = real(0)
                 some = (y > real(-1) and x > real(-1)) if beyond else (y >= real(0) and x >= real(0))
                 if some and y < real(height) and x < real(width):
                     if not beyond:
@@ -54,16 +60,25 @@ def deformable_columns(first, last, data, offset, out, batch, channels, height, 
                     left = int64(floor_(x))
                     below = y - floor_(y)
                     beside = x - floor_(x)
-                    at = base + top * width + left
-                    if top >= 0 and left >= 0:
-                        total += data[at] * (real(1) - below) * (real(1) - beside)
-                    if top >= 0 and left + 1 < width:
-                        total += data[at + 1] * (real(1) - below) * beside
-                    if top + 1 < height and left >= 0:
-                        total += data[at + width] * below * (real(1) - beside)
-                    if top + 1 < height and left + 1 < width:
-                        total += data[at + width + 1] * below * beside
-                out[target + window] = total
+                    for corner in range(4):
+                        row = top + corner // 2
+                        column = left + corner % 2
+                        if 0 <= row < height and 0 <= column < width:
+                            high = below if corner >= 2 else real(1) - below
+                            wide = beside if corner % 2 == 1 else real(1) - beside
+                            places[corner * windows + window] = int32(row * width + column)
+                            weights[corner * windows + window] = high * wide
+            for channel in range(unit, after):
+                base = channel * height * width
+                target = (channel * taps + tap) * windows
+                for window in range(windows):
+                    total = real(0)
+                    for corner in range(4):
+                        at = places[corner * windows + window]
+                        value = data[base + max_(at, int32(0))]
+                        total += (value if at >= int32(0) else real(0)) * weights[corner * windows + window]
+                    out[target + window] = total
+        unit = after
 
 
 @routine(inputs=("data", "offset", "grad"), outputs=("to_data", "to_offset"), units="batch")

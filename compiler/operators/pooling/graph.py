@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import product
 from math import inf, prod
 
-from mxc.compiler.graph.building import as_dtype, filled, widened
+from mxc.compiler.graph.building import as_dtype, as_shape, filled, widened
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
@@ -97,7 +97,8 @@ def pooling_v1_grad(g: Gradient) -> list[Entry | None]:
     if params.global_pool:
         back = g.broadcast_to(og, shape)
     else:
-        back = g.make("_mxc_avg_pool_grad", og, pool_type="sum", pad=pad, shape=shape, **common)
+        back = g.make(SPREAD, og, pool_type="sum", pad=pad, shape=shape,
+                      reach=reach(kernel, params.stride or (1,) * len(kernel)), **common)
     return [g.scaled(back, 1.0 / prod(kernel)) if params.pool_type == "avg" else back]
 
 
@@ -136,12 +137,33 @@ def _spread(g: Gradient, grad: Entry, kind: str) -> Entry:
     if g.params.global_pool:
         count = prod(windows(g.params, shape).kernel)
         return g.broadcast_to(g.scaled(grad, 1.0 / count if kind == "avg" else 1.0), shape)
-    return g.make(SPREAD, grad, **{**_common(g, SPREAD), "pool_type": kind, "shape": shape})
+    w = windows(g.params, shape)
+    space = [(n, o, k, s, p) for n, o, k, s, p in zip(
+        shape[w.first:], g.shape(grad)[w.first:], w.kernel, w.stride, w.pad, strict=False)]
+    if all(k == s and not p and n == o * s for n, o, k, s, p in space):
+        return tiled(g, g.scaled(grad, 1.0 / prod(w.kernel) if kind == "avg" else 1.0), shape, w.first, w.kernel)
+    return g.make(SPREAD, grad, **{**_common(g, SPREAD), "pool_type": kind, "shape": shape,
+                                   "reach": reach(w.kernel, w.stride)})
+
+
+def reach(kernel: Shape, stride: Shape) -> Shape:
+    """How many windows may cover an element, along each axis."""
+    return tuple(-(-k // s) for k, s in zip(kernel, stride, strict=True))
+
+
+def tiled(g: Gradient, entry: Entry, shape: Shape, first: int, kernel: Shape) -> Entry:
+    """Each element kernel[i] times along axis first + i: what windows get that lie side by side, and fill `shape`."""
+    narrow, wide = list(shape[:first]), list(shape[:first])
+    for count, times in zip(g.shape(entry)[first:], kernel, strict=False):
+        narrow += [count, 1]
+        wide += [count, times]
+    rest = shape[first + len(kernel):]
+    return as_shape(g.builder, g.broadcast_to(as_shape(g.builder, entry, (*narrow, *rest)), (*wide, *rest)), shape)
 
 
 def spread_grad(g: Gradient) -> list[Entry | None]:
     """Spreading gradients over windows is linear; its transpose is the pooling itself."""
-    return [g.make("Pooling", g.og, **{k: v for k, v in g.params.items() if k != "shape"})]
+    return [g.make("Pooling", g.og, **{k: v for k, v in g.params.items() if k not in ("shape", "reach")})]
 
 
 def max_pool_grad_grad(g: Gradient) -> list[Entry | None]:

@@ -106,14 +106,16 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
     for i, step in enumerate(c.window):
         d = geometry.first + i
         kernel, stride, pad = geometry.kernel[i], geometry.stride[i], geometry.pad[i]
-        # The place is shifted by `kernel` strides, so that no negative number is divided.
-        shifted = apply("sub", plus(c.index[d], pad + kernel * stride), step)
-        if stride > 1:
-            inside.append(apply("eq", apply("mod", shifted, number(stride)), number(0)))
-        quotient = apply("div", shifted, number(stride)) if stride > 1 else shifted
-        inside.append(apply("ge", quotient, number(kernel)))
-        inside.append(apply("lt", quotient, number(kernel + out[d])))
-        place[d] = plus(quotient, -kernel)
+        # The windows that may cover the element, from the last one on; numbered from `reach` on, to be above 0.
+        reach = -(-kernel // stride)
+        padded = plus(c.index[d], pad)
+        number_of = apply("sub", plus(apply("div", padded, number(stride)) if stride > 1 else padded, reach), step)
+        if kernel % stride:
+            offset = apply("add", apply("mod", padded, number(stride)), times(step, stride))
+            inside.append(apply("lt", offset, number(kernel)))
+        inside.append(apply("ge", number_of, number(reach)))
+        inside.append(apply("lt", number_of, number(reach + out[d])))
+        place[d] = plus(number_of, -reach)
     wide = computing_dtype(c.out_dtype)
     when = all_of(inside)
     gradient = cast(c.load(0, place, when), wide)

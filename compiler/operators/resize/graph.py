@@ -10,6 +10,7 @@ from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.arrange.graph import sum_over
 from mxc.compiler.operators.convolution.shape import geometry
+from mxc.compiler.operators.pooling.graph import tiled
 from mxc.compiler.operators.resize.shape import adaptive_size, bilinear, upsampling_factors
 
 
@@ -95,7 +96,7 @@ def adaptive_pooling_grad(g: Gradient) -> list[Entry | None]:
         return [g.broadcast_to(g.scaled(g.og, 1.0 / prod(shape[2:])), shape)]
     if all(n % o == 0 for n, o in zip(shape[2:], out[2:], strict=True)):
         kernel = longest_windows(shape[2:], out[2:])
-        return [g.make("_mxc_avg_pool_grad", g.og, kernel=kernel, stride=kernel, pool_type="avg", shape=shape)]
+        return [tiled(g, g.scaled(g.og, 1.0 / prod(kernel)), shape, 2, kernel)]
     return [g.make("_mxc_adaptive_pool", g.og, kernel=longest_windows(out[2:], shape[2:]), shape=shape,
                    pool_type="spread")]
 

@@ -50,3 +50,18 @@ def count_stored(builder: GraphBuilder, node: Node, inputs: list[Entry], options
     marks = builder.make("Cast", builder.make("_not_equal_scalar", inputs[0], scalar=0.0), dtype="int64")
     axis = () if node.params.axis is None else (node.params.axis,)
     return [builder.make("sum", marks, name=node.name, axis=axis)]
+
+
+def edges(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The elements that are there, -1 for zeros and outside of the matrix."""
+    data, *given = inputs
+    places = [as_dtype(builder, place, "int64") for place in given]
+    within = [builder.make("clip", place, a_min=0.0, a_max=extent - 1.0)
+              for place, extent in zip(places, builder.shape(data), strict=True)]
+    found = builder.make("gather_nd", data, builder.make("stack", *within, num_args=2, axis=0))
+    is_there = builder.make("_not_equal_scalar", found, scalar=0.0)
+    for pair in zip(places, within, strict=True):
+        is_there = builder.make("elemwise_mul", is_there, as_dtype(
+            builder, builder.make("_equal", *pair), builder.dtype(is_there)))
+    nothing = builder.make("_full", shape=builder.shape(found), value=-1.0, dtype=builder.dtype(found))
+    return [builder.make("where", is_there, found, nothing, name=node.name)]

@@ -31,3 +31,13 @@ def add_rows(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arra
     rows = np.clip(np.nan_to_num(indices.astype(np.float64)).astype(np.int64), 0, params.rows - 1)
     np.add.at(out, rows.ravel(), data.reshape(-1, *inner))
     return [out]
+
+
+def edges(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """What is not 0 at these places, one by one."""
+    data, u, v = inputs
+    out = np.full(len(u), -1).astype(data.dtype)
+    for i, (row, column) in enumerate(zip(u.astype(np.int64), v.astype(np.int64), strict=True)):
+        if 0 <= row < data.shape[0] and 0 <= column < data.shape[1] and data[row, column] != 0:
+            out[i] = data[row, column]
+    return [out]

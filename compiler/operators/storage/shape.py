@@ -50,3 +50,20 @@ def add_rows(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]
     if prod(data[:len(indices)]) != prod(indices):
         raise MXNetError(f"indices of shape {indices} do not fit data of shape {data}")
     return [data, indices], [(params.rows, *data[len(indices):])]
+
+
+def edges(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """u, v and the output are of one length."""
+    data, places = ins[0], merge(merge(ins[1], ins[2]), outs[0])
+    if data is not None and len(data) != 2:
+        raise MXNetError(f"expected a matrix, got the shape {data}")
+    if places is not None and len(places) != 1:
+        raise MXNetError(f"expected u and v along one axis, got the shape {places}")
+    return [data, places, places], [places]
+
+
+def edges_dtype(params: Params, ins: list[str | None], outs: list[str | None],
+                ) -> tuple[list[str | None], list[str | None]]:
+    """The output is of the data's dtype; u and v are of any."""
+    data = ins[0] or outs[0]
+    return [data, ins[1], ins[2]], [data]

@@ -33,7 +33,7 @@ def _counted(c: Call) -> list[Given]:
 
 def retain(op: Operator, params: Params, stypes: Stypes) -> Form | None:
     """Those of a row_sparse array's rows that are asked for."""
-    return Form((ROW_SPARSE,), _retained) if stypes[0] == ROW_SPARSE else None
+    return Form((ROW_SPARSE,), _retained) if stypes == (ROW_SPARSE, DEFAULT) else None
 
 
 def _retained(c: Call) -> list[Given]:
@@ -74,3 +74,19 @@ def _added(c: Call) -> list[Given]:
     out = c.empty((len(rows), *shape[1:]), dtype)
     c.run("sum_groups", [data, order, ends, out], (len(rows), inner, block_of(len(rows), inner)), real=dtype)
     return [Rows(out, rows, shape)]
+
+
+def edges(op: Operator, params: Params, stypes: Stypes) -> Form | None:
+    """Elements of a csr array."""
+    return Form((DEFAULT,), _edges) if stypes == (CSR, DEFAULT, DEFAULT) else None
+
+
+def _edges(c: Call) -> list[Given]:
+    parts, *places = c.inputs
+    assert isinstance(parts, Csr)
+    rows, columns = (as_dtype(np.asarray(place), INDEX) for place in places)
+    known, width = parts.rows() * parts.shape[1] + parts.columns, parts.shape[1]
+    wanted = np.where((columns >= 0) & (columns < width), rows * width + columns, -1)
+    place = np.searchsorted(known, wanted)
+    is_there = np.append(known, -1)[place] == np.where(wanted < 0, -2, wanted)
+    return [np.where(is_there, np.append(parts.values, parts.values.dtype.type(0))[place], -1).astype(c.dtypes[0])]
