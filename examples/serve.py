@@ -26,6 +26,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from functools import partial
 from typing import Any, NoReturn
 
@@ -93,6 +94,7 @@ class Service:
         self.settings, self.model = settings, mxc.load(path)
         self.operators = self.model.operators
         self.pending = self.uploads = self.held = 0
+        self._most_held = settings.most_bytes * (settings.clients + settings.waiting)
         self._limiter = anyio.CapacityLimiter(settings.clients)
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for number in range(settings.clients):
@@ -111,8 +113,8 @@ class Service:
         return self.pending >= self.settings.clients + self.settings.waiting
 
     async def health(self, request: Request) -> Response:
-        return JSONResponse({"status": "busy" if self.is_full else "ok", "pending": self.pending,
-                             "uploads": self.uploads})
+        is_busy = self.is_full or self.uploads >= MOST_UPLOADS or self.held >= self._most_held
+        return JSONResponse({"status": "busy" if is_busy else "ok", "pending": self.pending, "uploads": self.uploads})
 
     async def about(self, request: Request) -> Response:
         model = self.model
@@ -126,17 +128,15 @@ class Service:
             raise busy("too many requests are waiting")
         self.pending += 1
         try:
-            found = await anyio.to_thread.run_sync(
+            return await anyio.to_thread.run_sync(
                 partial(self._answer, request.headers.get("content-type", ""), body, top, wants_outputs),
                 limiter=self._limiter)
         finally:
             self.pending -= 1
-        return JSONResponse(found)
 
     async def _body(self, request: Request) -> bytes:
         """What a request sends. All of them together hold as much as the largest that may run and wait."""
         most = self.settings.most_bytes
-        together = most * (self.settings.clients + self.settings.waiting)
         too_long = HTTPException(413, f"the body has more than {most} bytes")
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > most:
@@ -154,7 +154,7 @@ class Service:
                     self.held += len(piece)
                     if len(body) > most:
                         raise too_long
-                    if self.held > together:
+                    if self.held > self._most_held:
                         raise busy("the requests that are being sent are too long together")
         except TimeoutError:
             raise HTTPException(408, f"the request took longer than {BODY_SECONDS:g} seconds, or stopped for "
@@ -166,7 +166,7 @@ class Service:
             self.held -= len(body)
         return bytes(body)
 
-    def _answer(self, content_type: str, body: bytes, top: int, wants_outputs: bool) -> dict[str, Any]:
+    def _answer(self, content_type: str, body: bytes, top: int, wants_outputs: bool) -> Response:
         """The work of a request, in a thread of its own."""
         kind = content_type.partition(";")[0].strip().lower()
         if kind.startswith("image/"):
@@ -189,7 +189,7 @@ class Service:
         found = self._found(outputs, top)
         if wants_outputs:
             found["outputs"] = {name: plain(values) for name, values in outputs.items()}
-        return found
+        return JSONResponse(found)
 
     def _pictures(self, encoded: Sequence[bytes]) -> dict[str, np.ndarray]:
         """Pictures in the size and the layout of the model's input, stretched to it."""
@@ -282,9 +282,10 @@ def scores_among(outputs: Mapping[str, np.ndarray], names: int) -> np.ndarray | 
 
 def parts_of(content_type: str, body: bytes) -> list[bytes]:
     """The files of a form (RFC 7578), in order."""
-    settings = dict(each.strip().partition("=")[::2] for each in content_type.split(";")[1:])
-    mark = settings.get("boundary", "").strip('"')
-    pieces = (b"\r\n" + body).split(f"\r\n--{mark}".encode("latin-1"))
+    header = Message()
+    header["Content-Type"] = content_type
+    mark = header.get_boundary("")
+    pieces = (b"\r\n" + body).split(f"\r\n--{mark}".encode("latin-1", "replace"))
     if not mark or len(pieces) < 3 or not pieces[-1].startswith(b"--"):
         raise HTTPException(400, f"the body is no {MULTIPART} with files")
     if len(pieces) - 2 > MOST_PICTURES:

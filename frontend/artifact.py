@@ -25,6 +25,7 @@ from mxc.runtime.ndarray_file import own_name
 from mxc.runtime.prediction import Prediction
 
 Shape = tuple[int, ...]
+GIVE = "a program as mxc.load(path, params=mx.nd.load(FILE)), a command of mxc with --params FILE"
 
 
 def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) -> Predictor:
@@ -48,8 +49,7 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
     if artifact.stale and predictor.prepared_params:
         raise ModelFileError(predictor.path, f"it was compiled for something else ({artifact.stale}), and has its "
                              "parameters only as that code reads them\ncompile the model again, here or with "
-                             "--keep-params, or give all parameters with --params FILE, in a program as "
-                             "mxc.load(path, params=mx.nd.load(FILE))")
+                             f"--keep-params, or give all parameters: {GIVE}")
     artifact.warn_if_stale()
     return predictor
 
@@ -295,16 +295,14 @@ class Predictor:
         """Raises MXNetError if the file has only what its plans prepared of some parameters, and nobody gave them."""
         if self.prepared_params:
             raise MXNetError(f"{self.path} has {_listed(self.prepared_params)} only as its plans read them\n"
-                             "give all parameters with --params FILE, or in a program as mxc.load(path, "
-                             "params=mx.nd.load(FILE)), or compile the model with --keep-params")
+                             f"give all parameters: {GIVE}; or compile the model with --keep-params")
 
     def _need_values(self) -> None:
         if self.missing_params.keys() & {*self.prepared_params}:
             self.need_params()
         if self.missing_params:
             raise MXNetError(f"{self.path} was compiled without values of {_listed(tuple(self.missing_params))}\n"
-                             "give them with --params FILE, now or when it is compiled, or in a program as "
-                             "mxc.load(path, params=mx.nd.load(FILE))")
+                             f"compile it with --params FILE, or give them: {GIVE}")
 
     def _given(self, params: Mapping[str, Any]) -> dict[str, Array]:
         """Copies of a caller's parameters, of the model's dtypes and shapes."""

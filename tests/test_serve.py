@@ -216,6 +216,7 @@ REFUSED: dict[str, tuple[int, str, Any, dict[str, str], str]] = {
                     "the picture has 65536 x 65536 pixels, more than 67108864"),
     "no form": (400, "/predict", b"x", {"content-type": "multipart/form-data; boundary=a"}, "no multipart/form-data"),
     "no boundary": (400, "/predict", b"x", {"content-type": "multipart/form-data"}, "is no multipart/form-data"),
+    "an odd form": (400, "/predict", b"x", {"content-type": b"multipart/form-data; boundary=\xe9"}, "no multipart"),
     "an empty form": (400, "/predict", b"--a--\r\n", {"content-type": "multipart/form-data; boundary=a"}, "with files"),
     "many pictures": (413, "/predict", b"--a\r\n\r\nx\r\n" * 65 + b"--a--\r\n",
                       {"content-type": "multipart/form-data; boundary=a"}, "the body has 65 pictures, more than 64"),
@@ -369,6 +370,7 @@ def test_uploads_are_bounded(serve: Any, path: Path, monkeypatch: pytest.MonkeyP
                 posts.append(asyncio.create_task(client.post("/predict", content=part(count), headers=NPZ)))
                 while (await client.get("/health")).json()["uploads"] <= number:
                     await asyncio.sleep(0.01)
+            assert (await client.get("/health")).json()["status"] == ("busy" if most == 3 else "ok")
             answer = await client.post("/predict", content=bytes(count), headers=NPZ)
             assert answer.status_code == 503 and words in answer.json()["error"] and "retry-after" in answer.headers
             for post in posts:
