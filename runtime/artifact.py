@@ -32,6 +32,7 @@ from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.batches import Batches, Part
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.engine import Variable
+from mxc.runtime.features import cpu_level
 from mxc.runtime.plan_check import check_plan
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class Artifact:
     def check_runs_here(self) -> None:
         """Raise TargetError where this file's code cannot be used here, and there is no compiler to make other code."""
         if self.stale:
-            level = targets.host().level_of(set(targets.host().parts()["features"].split()))
+            level = cpu_level()
             self.need_compiler(f"the model was compiled for something else ({self.stale})", "compile it again with "
                                f"`mxc compile{f' --target cpu:{level}' * bool(level)}`, by this version of mxc and "
                                "with the settings of here")
