@@ -26,9 +26,9 @@ _NAMES = {
 }
 _ACTING = {"__main__", "as_mxnet"}  # importing these has an effect, so `dir` and `import *` leave them out
 # What MXNet does not have, so that `from mxc import *` binds none of it.
-_OWN = ("artifact", "batching", "checkpoints", "cli", "codes", "compiler", "compiling", "load",
-        "mixed_precision", "narray", "operator_arguments", "operator_calls", "operator_docs",
-        "operator_elementwise", "operator_kernel", "parameter_files", "precision", "python_operator")
+_OWN = ("artifact", "batching", "checkpoints", "class_names", "cli", "codes", "compiler", "compiling", "detections",
+        "load", "mixed_precision", "narray", "operator_arguments", "operator_calls", "operator_docs",
+        "operator_elementwise", "operator_kernel", "parameter_files", "picture_inputs", "precision", "python_operator")
 
 
 def __getattr__(name: str) -> Any:

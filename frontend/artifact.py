@@ -25,6 +25,7 @@ from mxc.runtime.ndarray_file import own_name
 from mxc.runtime.prediction import Prediction
 
 Shape = tuple[int, ...]
+GIVE = "a program as mxc.load(path, params=mx.nd.load(FILE)), a command of mxc with --params FILE"
 
 
 def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) -> Predictor:
@@ -36,17 +37,19 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
     The file is mapped into memory and every byte of it checked; neither LLVM nor the compiler's passes are
     imported. On another CPU than it was compiled for, or with another version of mxc, one warning says so, and the
     model is compiled here from the graph inside, if the file has its parameters (`keep_params` of `save`) or they are
-    given. While it is in use the file must not be changed in place; to replace
-    it, write another and rename it, as `mxc compile` does.
+    given; an error says so where the packages that compile are not installed. While it is in use the file must not be
+    changed in place; to replace it, write another and rename it, as `mxc compile` does.
     Raises ModelFileError naming the file when it cannot be read, is no artifact or is damaged, ArgumentError for
-    parameters that the model lacks or of other shapes.
+    parameters that the model lacks or of other shapes, TargetError where the model has to be compiled here, without
+    the packages for that.
     """
     artifact = Artifact(path, mxc.VERSION)
+    artifact.check_runs_here()
     predictor = Predictor(artifact, params or {})
     if artifact.stale and predictor.prepared_params:
         raise ModelFileError(predictor.path, f"it was compiled for something else ({artifact.stale}), and has its "
                              "parameters only as that code reads them\ncompile the model again, here or with "
-                             "--keep-params, or give all parameters with --params FILE")
+                             f"--keep-params, or give all parameters: {GIVE}")
     artifact.warn_if_stale()
     return predictor
 
@@ -131,7 +134,8 @@ class Predictor:
 
     @property
     def symbol(self) -> Any:
-        """The model as a Symbol."""
+        """The model as a Symbol. Raises TargetError where the packages that read graphs are not installed."""
+        self._artifact.need_compiler("its graph is asked for")
         from mxc.compiler.graph import json_ir
         from mxc.symbol import Symbol
 
@@ -226,9 +230,10 @@ class Predictor:
                               (stored.grad_req or "null") if grad_req is None else grad_req)
 
     def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
+        self._artifact.need_compiler("an executor is asked for")
+        self.need_params()
         from mxc.symbol.binding import simple_bind  # takes arguments of any name, as the method does not
 
-        self.need_params()
         executor = simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
         executor._core.compiler = self._artifact.compile
         return self._filled(executor)
@@ -304,16 +309,14 @@ class Predictor:
         """Raises MXNetError if the file has only what its plans prepared of some parameters, and nobody gave them."""
         if self.prepared_params:
             raise MXNetError(f"{self.path} has {_listed(self.prepared_params)} only as its plans read them\n"
-                             "give all parameters with --params FILE, or in a program as mxc.load(path, "
-                             "params=mx.nd.load(FILE)), or compile the model with --keep-params")
+                             f"give all parameters: {GIVE}; or compile the model with --keep-params")
 
     def _need_values(self) -> None:
         if self.missing_params.keys() & {*self.prepared_params}:
             self.need_params()
         if self.missing_params:
             raise MXNetError(f"{self.path} was compiled without values of {_listed(tuple(self.missing_params))}\n"
-                             "give them with --params FILE, now or when it is compiled, or in a program as "
-                             "mxc.load(path, params=mx.nd.load(FILE))")
+                             f"compile it with --params FILE, or give them: {GIVE}")
 
     def _given(self, params: Mapping[str, Any]) -> dict[str, Array]:
         """Copies of a caller's parameters, of the model's dtypes and shapes."""

@@ -25,12 +25,14 @@ from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.system.garbage import uncollected
+from mxc.compiler.system.packages import compiler_lacks
 from mxc.compiler.targets.launch import LoadedKernels
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.batches import Batches, Part
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.engine import Variable
+from mxc.runtime.features import cpu_level
 from mxc.runtime.plan_check import check_plan
 
 if TYPE_CHECKING:
@@ -160,6 +162,22 @@ class Artifact:
                           dict(entry["grad_req"]), {int(k): int(v) for k, v in entry["prepared"].items()},
                           entry["section"], int(entry.get("cost", 0)))
 
+    def need_compiler(self, why: str, advice: str = "install mxc with all that it requires: pip install mxc-compiler",
+                      ) -> None:
+        """Raise TargetError, with why a compiler is needed and what to do, where this environment has none."""
+        lacking = compiler_lacks()
+        if lacking:
+            raise TargetError(f"{self.path}: {why}, and this environment has no compiler ({' and '.join(lacking)} "
+                              f"{'are' if len(lacking) > 1 else 'is'} not installed)\n{advice}")
+
+    def check_runs_here(self) -> None:
+        """Raise TargetError where this file's code cannot be used here, and there is no compiler to make other code."""
+        if self.stale:
+            level = cpu_level()
+            self.need_compiler(f"the model was compiled for something else ({self.stale})", "compile it again with "
+                               f"`mxc compile{f' --target cpu:{level}' * bool(level)}`, by this version of mxc and "
+                               "with the settings of here")
+
     def warn_if_stale(self) -> None:
         """Warn where this file's code cannot be used here, so that its model is compiled again."""
         if self.stale:
@@ -224,6 +242,7 @@ class Artifact:
             raise artifact_file.malformed(self.path, error) from None
 
         def final_graph() -> Graph:
+            self.need_compiler("Python computes some of its operators")
             from mxc.compiler.api import watch_passes  # imports the passes
             from mxc.compiler.graph import json_ir
             from mxc.compiler.graph.text import digest
@@ -270,11 +289,12 @@ class Artifact:
         if not there:
             return MXNetError(f"{self.path} has no plan for {mode}: it was compiled without --train")
         mixed = f"; batches of other sizes cannot be made of these: {self.batches.mixed}" * bool(self.batches.mixed)
+        other = ", or compile the model with " + " ".join(f"--shape {shape_text({name: shape})}" for name, shape in
+                                                          shapes.items()) + " too" if all(shapes.values()) else ""
         return MXNetError(f"{self.path} has no plan for {shape_text(shapes)}; it has plans for {self.listed_shapes()}"
-                          f"{mixed}\ngive one of these shapes, or compile the model with --shape "
-                          f"{' --shape '.join(shape_text({name: shape}) for name, shape in shapes.items())} too")
+                          f"{mixed}\ngive one of these shapes{other}")
 
 
 def shape_text(shapes: Mapping[str, Shape]) -> str:
-    """Shapes as `mxc compile` takes them."""
-    return ", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items())
+    """Shapes as `mxc compile` takes them; `()` for a single number."""
+    return ", ".join(f"{name}={','.join(map(str, shape)) or '()'}" for name, shape in shapes.items())

@@ -44,6 +44,11 @@ def cpu_levels() -> tuple[str, ...]:
     return host().levels()
 
 
+def cpu_level() -> str:
+    """The highest of these levels that this machine's CPU has; "" for none."""
+    return host().level_of(set(host().parts()["features"].split()))
+
+
 def code_generators() -> dict[str, str]:
     """What can make code of loop kernels and routines, and what that is: the values of MXC_CODEGEN."""
     return host().generators()

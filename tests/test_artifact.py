@@ -73,6 +73,8 @@ def test_shapes_choose_the_plan(small: Path):
     data = RNG.standard_normal((5, 64)).astype("float32")
     whole = loaded.predict(data=data)["softmax_output"]
     np.testing.assert_allclose(loaded.predict(data=data[:2])["softmax_output"], whole[:2], rtol=1e-5)
+    with pytest.raises(MXNetError, match=r"has no plan for data=\(\); it has .*\ngive one of these shapes$"):
+        loaded.predict(data=1)
     with pytest.raises(MXNetError, match=r"has no plan for data=3,63; it has plans for data=2,64 or data=5,64"):
         loaded.predict(data=data[:3, 1:])
     code = json.loads(Path(small).read_bytes()[64:].split(b"   ")[0].partition(b"\0")[0])["code"]

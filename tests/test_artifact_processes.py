@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import networks
 import numpy as np
 import pytest
+from artifact_cases import changed
 
 import mxc as mx
 from mxc import artifact
@@ -57,6 +59,37 @@ def test_a_start_imports_neither_llvm_nor_the_compiler(path: Path, want: np.ndar
                "mxc.compiler.targets.cpu.target", "mxc.compiler.targets.protocol")
     assert not [name for name in modules for other in foreign if name == other or name.startswith(f"{other}.")]
     assert not (tmp_path / "none").exists()  # it needs no cache
+
+
+NO_COMPILER = """
+import sys
+for name in ("llvmlite", "numba", "yaml", "rich"):
+    sys.modules[name] = None
+import mxc
+loaded = None
+for path in sys.argv[1:]:
+    try:
+        loaded = mxc.load(path)
+        loaded.executor()
+    except mxc.MXNetError as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems load objects by LLVM")
+def test_where_there_is_no_compiler_that_is_told(path: Path, tmp_path: Path):
+    """Of a file for another CPU when it is loaded, of others when something is asked for that is not in them."""
+    def for_another(manifest: dict[str, Any]) -> None:
+        manifest["parts"] |= {"cpu": "another CPU", "features": f"{manifest['parts']['features']} avx9000"}
+
+    other = changed(path, tmp_path / "other.mxc", for_another)
+    out, error = start(NO_COMPILER, str(other), str(path)).communicate(timeout=120)
+    first, advice, second, _ = out.splitlines()
+    assert first.startswith(f"TargetError {other}: the model was compiled for something else (cpu: 'another CPU' then")
+    assert "features that this CPU lacks: avx9000" in first
+    assert first.endswith("and this environment has no compiler (llvmlite and pyyaml are not installed)")
+    assert advice.startswith("compile it again with `mxc compile") and not error
+    assert second.startswith(f"TargetError {path}: an executor is asked for, and this environment has no compiler")
 
 
 def test_the_portable_runner_runs_it(path: Path, want: np.ndarray):

@@ -66,6 +66,18 @@ def test_only_what_is_declared_is_there():
     assert all(found[f"extra {extra}"]["state"] == "missing" for extra in doctor.EXTRAS)
 
 
+def test_an_environment_for_artifacts_alone():
+    """As of `pip install --no-deps`: what is left out is told, and nothing failed."""
+    program = f"THERE = ['mxc-compiler', 'numpy']{ALONE}for name in ('llvmlite', 'numba', 'yaml', 'rich'):\n"
+    code, found = findings(f"{program}    sys.modules[name] = None\n")
+    assert code == OK and list(found) == WHAT
+    assert {what for what, each in found.items() if each["state"] == "missing"} >= {
+        "llvmlite", "numba", "pyyaml", "rich", "code generators", "a model"}
+    assert found["pyyaml"]["found"].startswith("left out (needs >=6.0): graphs are not read")
+    assert "artifacts" in found["a model"]["found"] and "pip install mxc-compiler" in found["a model"]["advice"]
+    assert found["numpy"]["state"] == found["CPU"]["state"] == "ok"
+
+
 @pytest.mark.parametrize("missing", NEEDED)
 def test_a_package_that_is_not_there(missing: str):
     there = ["mxc-compiler", *(name for name in NEEDED if name != missing)]

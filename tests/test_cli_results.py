@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import mxc as mx
-from mxc.cli.class_names import read
-from mxc.cli.detections import as_data, of_outputs
+from mxc.class_names import read
 from mxc.cli.main import BAD_FILE, OK, USAGE, main
 from mxc.compiler.error import ModelFileError
+from mxc.detections import as_data, of_outputs
 
 MULTIBOX = {"_contrib_MultiBoxDetection"}
 Captured = pytest.CaptureFixture[str]
@@ -168,6 +168,27 @@ def test_pictures_that_do_not_fit(photos: dict[str, np.ndarray], capsys: Capture
             main(["run", "same-symbol.json", "--input", "photos", option, value])
         assert stop.value.code == USAGE
     assert option in capsys.readouterr().err
+
+
+def test_a_picture_that_is_cut_off_is_refused(photos: dict[str, np.ndarray], capsys: Captured):
+    cv2 = pytest.importorskip("cv2")
+    Path("cut").mkdir()
+    mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc").save("fc-symbol.json")
+    mx.nd.save("fc-0000.params", {"arg:fc_weight": mx.nd.ones((2, 192)), "arg:fc_bias": mx.nd.ones(2)})
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
+    whole = cv2.imencode(".jpg", pixels)[1].tobytes()
+    for content, message in ((whole[:len(whole) // 2], "the picture is cut off: its end is missing"),
+                             (whole[:-2], "the picture is cut off: its end is missing"),
+                             (b"\xff\xd8\xff\xda\0\2\xff\xd9", "expected a picture; it looks like a JPEG")):
+        Path("cut/a.jpg").write_bytes(content)
+        for command in (["run", "same-symbol.json", "--input", "data=@cut/a.jpg"],
+                        ["run", "same-symbol.json", "--input", "cut", "--shape", "data=1,3,8,8"],
+                        ["compile", "fc-symbol.json", "--shape", "data=1,3,8,8", "--precision", "int8",
+                         "--calibrate", "cut"]):
+            assert main(command) == BAD_FILE
+            assert f"cut/a.jpg: {message}" in capsys.readouterr().err
+    Path("cut/a.jpg").write_bytes(whole)
+    assert ran("same-symbol.json", "--input", "cut")["same_output"].shape == (1, 3, 40, 50)
 
 
 # ---- names of classes

@@ -22,10 +22,16 @@ DESCRIPTION = """Look at this machine and installation: versions, the CPU and wh
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),
 works but could be better (note), is optional and not there or cannot be imported (missing), or does not work (failed);
 below is what to do.
-Exit code 1 when something that mxc needs failed: Python, a required package, the generator of code, or the model."""
+Exit code 1 when something that mxc needs failed: Python, a required package, the generator of code, or the model. Where
+llvmlite and Numba are not installed, artifacts run and nothing is compiled: then all but NumPy counts as left out."""
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
+LEFT_OUT = {  # required packages that artifacts run without, and what cannot be done then
+    "llvmlite": "models are not compiled", "numba": "operators of a program's own are not compiled",
+    "pyyaml": "graphs are not read, and there are no operators: no mx.sym, no mx.nd",
+    "rich": "no colours, and no progress on terminals",
+}
 IMPORT_SECONDS = 60  # seconds after which an import is taken to hang; all of them together take less than 2
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
 EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
@@ -90,9 +96,12 @@ def look() -> Iterator[Finding]:
         yield Finding(NOTE, "packages", "which are required is not known: there are no metadata of mxc-compiler",
                       "install mxc, as with `pip install .` in its checkout")
         declared = Declared("", ())
-    yield from map(package, declared.of())
+    whole = any(map(requirements.installed, ("llvmlite", "numba")))
+    yield from (package(each, whole) for each in declared.of())
     checks = {"CPU": processor, "code generators": generators, "threads": threads, "cache": cache,
               "a model": compilation}
+    if not whole:
+        checks |= {"CPU": level, "code generators": no_generators, "a model": no_compilation}
     for what, check in checks.items():
         yield attempt(what, check)
     reasons = imported()
@@ -117,8 +126,11 @@ def python(declared: Declared | None) -> Finding:
     return Finding(FAILED, "Python", f"{version} (needs {wanted})", f"install mxc in a Python {wanted}")
 
 
-def package(required: Requirement) -> Finding:
-    """Whether a package that mxc needs is there, in a version that is enough, and can be imported."""
+def package(required: Requirement, whole: bool) -> Finding:
+    """Whether a package that mxc needs is there, in a version that is enough, and can be imported. whole: else this
+    environment runs artifacts alone, and may lack some."""
+    if not whole and required.name in LEFT_OUT and requirements.installed(required.name) is None:
+        return Finding(MISSING, required.name, f"left out{requirements.needs(required)}: {LEFT_OUT[required.name]}")
     fault = requirements.fault(required)
     if fault:
         return Finding(FAILED, required.name, *fault)
@@ -134,6 +146,25 @@ def processor() -> Finding:
     if name == "plain":
         return Finding(NOTE, "CPU", found, "a CPU with AVX2 and FMA, or an ARM one of 64 bits, is many times as fast")
     return Finding(OK, "CPU", found)
+
+
+def level() -> Finding:
+    """The CPU, and which artifacts it runs, without LLVM."""
+    from mxc.runtime.features import cpu_level
+
+    name, found = f"{machine.cpu_name()} ({platform.machine()})", cpu_level()
+    return Finding(OK, "CPU", f"{name}; it runs what `mxc compile --target cpu:{found}` makes" if found else name)
+
+
+def no_generators() -> Finding:
+    """What makes kernels' code where what does was left out."""
+    return Finding(MISSING, "code generators", "left out: kernels are those of artifacts")
+
+
+def no_compilation() -> Finding:
+    """Whether a model compiles where the compiler was left out."""
+    return Finding(MISSING, "a model", "not compiled: artifacts (`mxc compile -o NAME.mxc`) run here, and nothing else",
+                   "to compile models here, install mxc with all that it requires: pip install mxc-compiler")
 
 
 def generators() -> Finding:

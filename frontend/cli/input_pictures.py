@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from mxc.cli.model import UsageError, checked, is_number
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, TargetError
 from mxc.compiler.system.input_files import content, looks_like
+from mxc.picture_inputs import COLOURS, CUT_OFF, LAYOUTS, channel_axis, decoded, resized
+from mxc.runtime.picture_heads import is_cut_off
 
 if TYPE_CHECKING:
     import numpy as np
 
 Shape = tuple[int, ...]
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-COLOURS = 1, 3  # channels of a picture: grey, or red, green and blue
-BEST = 9  # of mx.image's ways to resize the one that depends on whether it enlarges or shrinks
 OPTIONS = ("resize", "crop", "mean", "scale", "layout")
 
 
@@ -30,7 +29,7 @@ def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
                         help="take the S by S, or H by W, pixels in the middle, after --resize")
     parser.add_argument("--mean", type=numbers, metavar="M|R,G,B", help="subtract from values of 0 to 255")
     parser.add_argument("--scale", type=numbers, metavar="S|R,G,B", help="then multiply by")
-    parser.add_argument("--layout", choices=("NCHW", "NHWC"),
+    parser.add_argument("--layout", choices=tuple(LAYOUTS),
                         help="where the channels are (default: where --shape or the artifact has them, else NCHW)")
 
 
@@ -91,10 +90,9 @@ class Pictures(NamedTuple):
         layout = self.options.layout
         if shape is None:
             return layout != "NHWC", 3
-        if len(shape) == 4:
-            for name, axis in (("NCHW", 1), ("NHWC", 3)):
-                if shape[axis] in COLOURS and layout in (None, name):
-                    return axis == 1, shape[axis]
+        axis = channel_axis(shape, layout)
+        if axis is not None:
+            return axis == 1, shape[axis]
         raise UsageError(f"--input {self.name}={self._text()}: a picture has the shape (N, C, H, W) or (N, H, W, C), C "
                          f"of 3, or 1 for grey{f', here {layout}' if layout else ''}; the input's is {shape}")
 
@@ -120,8 +118,8 @@ class Pictures(NamedTuple):
         resize, crop = self.options.resize, self.options.crop
         picture = _decoded(path, channels)
         if resize is not None:
-            picture = _resized(picture, *(with_short_side(resize[0], *picture.shape[:2]) if len(resize) == 1
-                                          else resize))
+            picture = resized(picture, *(with_short_side(resize[0], *picture.shape[:2]) if len(resize) == 1
+                                         else resize))
         part = (crop[0], crop[-1]) if crop else room if resize and len(resize) == 1 else None
         if part is not None:
             height, width = part
@@ -131,7 +129,7 @@ class Pictures(NamedTuple):
             top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2
             picture = picture[top:top + height, left:left + width]
         elif resize is None and room is not None:
-            picture = _resized(picture, *room)
+            picture = resized(picture, *room)
         values = picture.astype(np.float32)
         for option, ufunc in ((self.options.mean, np.subtract), (self.options.scale, np.multiply)):
             if option is not None:
@@ -174,24 +172,15 @@ def pictures_at(name: str, path: str, options: argparse.Namespace) -> Pictures:
 
 def _decoded(path: str, channels: int) -> np.ndarray:
     """The pixels of a file (H, W, channels): red, green and blue, or grey."""
-    from mxc.compiler.system import opencv
-
     encoded = content(path)
     try:
-        picture = opencv.decoded(encoded, int(channels == 3), to_rgb=True)
+        return decoded(encoded, channels)
     except MXNetError as error:
+        if is_cut_off(encoded):
+            raise ModelFileError(path, CUT_OFF) from None
         kind = looks_like(encoded)
-        found = f"; it looks like {kind}" if kind else f" ({error})"
+        found = f"; it looks like {kind}" + " that is damaged" * kind.endswith("picture") if kind else f" ({error})"
         raise ModelFileError(path, f"expected a picture{found}") from None
-    return picture.reshape(*picture.shape[:2], channels)
-
-
-def _resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
-    from mxc.compiler.ops.pictures import interpolation
-    from mxc.compiler.system import opencv
-
-    way = interpolation(BEST, picture.shape, (height, width), random.randint)
-    return opencv.resized(picture, width, height, way)
 
 
 def _pixels(picture: np.ndarray) -> str:

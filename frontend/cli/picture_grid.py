@@ -9,6 +9,7 @@ from mxc.cli.record_items import Item
 from mxc.compiler.error import MXNetError
 from mxc.compiler.system import opencv
 from mxc.image.box_base import boxes_in
+from mxc.picture_inputs import decoded
 from mxc.runtime import whole_file
 
 SIDE, CAPTION, MARGIN = 160, 20, 4  # pixels: of a picture's square, of the line below it, around both
@@ -32,7 +33,7 @@ class Grid:
         if len(self.tiles) == self._most[0] * self._most[1]:
             return False
         try:
-            image = opencv.decoded(item.content, 1)
+            image = decoded(item.content, 3)[..., ::-1]  # OpenCV, which draws, has blue first
         except MXNetError as error:
             if item.picture is not None:  # else the record has something else
                 self.faults.append((item.number, str(error)))

@@ -33,6 +33,7 @@ from mxc.cli.picture_lists import ENDING, parsed, read_lines
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
 from mxc.compiler.ops.pictures import with_short_side
 from mxc.compiler.system import input_files, opencv
+from mxc.picture_inputs import CUT_OFF
 from mxc.recordio import IRHeader, pack
 from mxc.runtime import record_file, whole_file
 from mxc.runtime.picture_heads import is_cut_off
@@ -265,7 +266,7 @@ def record_of(line: str, options: argparse.Namespace) -> bytes:
     header = IRHeader(0, np.array(picture.labels, np.float32) if whole else picture.labels[0], picture.key, 0)
     content = input_files.content(os.path.join(options.root, picture.path))
     if not content or is_cut_off(content):
-        raise MXNetError("the picture is cut off: its end is missing" if content else "the file is empty")
+        raise MXNetError(CUT_OFF if content else "the file is empty")
     if not options.pass_through:
         content = _encoded(opencv.decoded(content, options.color), options)
     return record_file.formatted(pack(header, content))

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mxc.cli import class_names, detections
+from mxc import class_names, detections
+from mxc.cli import detection_tables
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.main import tell
 from mxc.cli.model import UsageError, add_model_arguments, listed, parse_shapes, positive, progress
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     show(report, numbers, options.whole, boxes is not None)
     if boxes is not None:
-        detections.show(boxes)
+        detection_tables.show(boxes)
     return 0
 
 

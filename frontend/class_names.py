@@ -1,4 +1,4 @@
-"""Names of classes, which `--labels` reads from a file."""
+"""Names of classes in a file, which `--labels` of `mxc run` and of services such as examples/serve.py reads."""
 from __future__ import annotations
 
 import json
