@@ -28,7 +28,8 @@ _ACTING = {"__main__", "as_mxnet"}  # importing these has an effect, so `dir` an
 # What MXNet does not have, so that `from mxc import *` binds none of it.
 _OWN = ("artifact", "batching", "checkpoints", "class_names", "cli", "codes", "compiler", "compiling", "detections",
         "load", "mixed_precision", "narray", "operator_arguments", "operator_calls", "operator_docs",
-        "operator_elementwise", "operator_kernel", "parameter_files", "picture_inputs", "precision", "python_operator")
+        "operator_elementwise", "operator_kernel", "parameter_files", "picture_inputs", "precision",
+        "python_operator", "safetensors_file")
 
 
 def __getattr__(name: str) -> Any:

@@ -127,6 +127,7 @@ def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool
         _pointwise(window) or (plane and few))
 
 
+# many parameters: each is a decision of the pass that makes blocks
 def blocked_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int,
     copied: bool, alone: bool = False, paired: bool = False,
