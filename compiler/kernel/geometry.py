@@ -273,6 +273,13 @@ class BlockedConvolution(OfData[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BlockedQuads(BlockedConvolution[N]):
+    """See `calls.blocked_quads`."""
+
+    template: ClassVar[str] = "blocked_quads"
+
+
+@dataclass(frozen=True, kw_only=True)
 class WinogradConvolution(OfData[N]):
     """See `calls.winograd_convolution`. given: the pitch of transformed data in elements, 0 if the data are plain.
     tiles: of a group."""

@@ -17,6 +17,7 @@ from mxc.compiler.graph.building import as_shape, filled, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, rewrite
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
+from mxc.compiler.graph.quads import convolution_by_quads
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
@@ -161,6 +162,8 @@ def layout(graph: Graph, options: Options) -> Graph:
             made = _data_grad(builder, node, options, is_static)
         elif node.op.name == "_mxc_conv_weight_grad":
             made = _weight_grad(builder, node, options)
+        elif node.op.name == "_mxc_int8_convolution":
+            made = convolution_by_quads(builder, node, *(builder.map[e] for e in node.inputs), options)
         elif node.op.name == "FullyConnected":
             made = _fully_connected(builder, node, options) if is_static else None
         return None if made is None else [made]

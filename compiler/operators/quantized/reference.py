@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.operators.convolution.reference import blocks_of, of_blocks, plain_of
 from mxc.compiler.operators.linear.reference import run_plain
 from mxc.compiler.operators.quantization.reference import (
     FULL,
@@ -67,6 +68,19 @@ def quad_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws)
         (made,) = run_plain("_mxc_convolution", params, [parts[0], parts[1].astype(np.float64)], is_train, rng)
         total = made if total is None else total + made
     return [np.asarray(total)]
+
+
+def blocked_quads(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """Exact sums over data in blocks, to which 128 is added where they are int8, to what lies around them too."""
+    data, packed = inputs
+    groups, channels = params.num_group, data.shape[1] * data.shape[-1] // params.num_group
+    words = of_blocks(packed, (params.num_filter, channels // 4, *params.kernel), groups, data.shape[-1] // 4)
+    parts = np.stack([words >> shift & 255 for shift in (0, 8, 16, 24)], 2).astype(np.uint8).view(np.int8)
+    weight = parts.reshape(params.num_filter, channels, *params.kernel)
+    out = convolved(params, plain_of(data), weight)
+    if name_of(data) == "int8":
+        out += along_filters(128 * weight.reshape(len(weight), -1).sum(1, dtype=np.int64), out.ndim)
+    return [blocks_of(out, params.block)]
 
 
 def int8_product(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:

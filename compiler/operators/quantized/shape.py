@@ -39,6 +39,22 @@ def quad_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes,
     return convolutions.packed_convolution(params, ins, outs)
 
 
+def blocked_quads(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """As a convolution in blocks, with a packed weight of int32 that hold four channels each."""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    words = (*data[:-1], data[-1] // 4)
+    known, made = convolutions.blocked_convolution(params, [words, weight], outs)
+    return [data, known[1]], made
+
+
+def blocked_quads_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Data of int8 or uint8, a weight of int32; int32 out."""
+    expect_dtype("data", ins[0], EIGHT_BITS)
+    return [ins[0], merge_dtypes([ins[1], "int32"])], [merge_dtypes([outs[0], "int32"])]
+
+
 def int8_product(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(M, K) and (N, K) -> (M, N)"""
     data, weight = ins

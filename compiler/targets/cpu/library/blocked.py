@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import BlockedConvolution
+from mxc.compiler.kernel.geometry import BlockedConvolution, BlockedQuads
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.blocks import prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
@@ -28,7 +28,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, 
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
+from mxc.compiler.targets.cpu.library.tile import multiply, multiply_quads, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -165,6 +165,9 @@ class _Blocked(Function):
         super().__init__(printing, args)
         self.window, self.strides, self.block = self.g.window, self.g.data_strides, self.g.data_block
         self.data, self.weight = self.epilogue.buffers[:2]
+        self.quads = isinstance(printing.geometry, BlockedQuads)
+        if self.quads:  # what is read of the data is four numbers of 8 bits, not one
+            self.signed, self.data = self.data.dtype == "int8", self.array(self.data.pointer)
 
     @functools.cached_property
     def cut(self) -> BlockedCut[Value]:
@@ -267,7 +270,11 @@ class _Blocked(Function):
                 here = [(line.at(offset), place) for line, place in lines]
                 if self.block > 1:
                     prefetch(ahead.at((k * given.taps + tap) * columns), 2)
-                multiply(b, self.isa, sums, here, row, columns, self.block * together)
+                count = self.block * together
+                if self.quads:
+                    multiply_quads(b, self.isa, sums, here, row, columns, count, signed_row=True)
+                else:
+                    multiply(b, self.isa, sums, here, row, columns, count)
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
@@ -310,16 +317,8 @@ class _Blocked(Function):
     def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
         """line[x] = row[x - left] for begin <= x < end, else 0."""
         b, lanes, convert, zero = self.b, self.lanes, self.loaded, self.zero
-        if self.block == 1:  # pixels lie next to each other; what a last vector writes too much is overwritten later
-            for x in b.range(0, begin, lanes):
-                line.put(x, zero)
-            whole = end - (end - begin) % lanes
-            for x in b.range(begin, whole, lanes):
-                line.put(x, convert(row.vector(x - left, lanes), row.dtype))
-            for x in b.range(whole, end, lanes):
-                line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
-            for x in b.range(end, self.cut.pitch, lanes):
-                line.put(x, zero)
+        if self.block == 1 or self.quads:
+            self._copy_together(line, row, *(x * self.block for x in (begin, end, left, self.cut.pitch)))
             return
         for x in b.range(0, begin):
             line.put(x * lanes, zero)
@@ -327,6 +326,26 @@ class _Blocked(Function):
             line.put(x * lanes, convert(row.vector((x - left) * self.strides[4], lanes), row.dtype))
         for x in b.range(end, self.cut.pitch):
             line.put(x * lanes, zero)
+
+    def _copy_together(self, line: Array, row: Array, begin: Value, end: Value, left: Value, pitch: Value) -> None:
+        """`_copy_row` of pixels that lie next to each other, in elements of these. What a last vector writes too much
+        is overwritten later."""
+        b, lanes, zero = self.b, self.lanes, self.zero
+        flip = b.number(-0x7F7F7F80, zero.type) if self.quads and self.signed else None  # adds 128 to each byte
+
+        def converted(x: Value) -> Value:
+            return b.binary("xor", x, flip) if flip is not None else self.loaded(x, row.dtype)
+
+        around = zero if flip is None else flip
+        for x in b.range(0, begin, lanes):
+            line.put(x, around)
+        whole = end - (end - begin) % lanes
+        for x in b.range(begin, whole, lanes):
+            line.put(x, converted(row.vector(x - left, lanes)))
+        for x in b.range(whole, end, lanes):
+            line.put(x, converted(row.vector(x - left, lanes, b.first_lanes(end - x, lanes))))
+        for x in b.range(end, pitch, lanes):
+            line.put(x, around)
 
     def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
         """The epilogue over a finished tile: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
