@@ -23,6 +23,7 @@ from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import blocked_convolution, keeps_transformed, pays, transformed_weight
 
 WHOLE = ("int8", "uint8", "int32")  # the dtypes of whole numbers that lie in blocks
+POOLINGS = ("Pooling", "_mxc_int8_pooling")
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
@@ -242,7 +243,7 @@ class _Regions:
             return None
         if node.op.kind <= Kind.BROADCAST:
             return self.elementwise(node)
-        if node.op.name == "Pooling":
+        if node.op.name in POOLINGS:
             return self.pooling(node)
         if node.op.name == "Concat" and node.params.dim == 1 and all(map(self.lanes, node.inputs)):
             parts = map(self.blocked, node.inputs)
@@ -283,7 +284,7 @@ class _Regions:
         n, blocks, *space, lanes = builder.shape(self.blocked(data))
         images = as_shape(builder, self.blocked(data), (n * blocks, *space, lanes))
         params = {**node.params, "layout": CHANNELS_LAST[len(space)]}
-        pooled = builder.make("Pooling", images, name=node.name, **params)
+        pooled = builder.make(node.op.name, images, name=node.name, **params)
         return as_shape(builder, pooled, (n, blocks, *builder.shape(pooled)[1:]))
 
     def reduced(self, node: Node) -> bool:
@@ -314,7 +315,7 @@ def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
             continue
         if node.op.name in STARTS and node.inputs[1].node in static:
             wanted.add(node.inputs[0].node)
-        elif node.op.name in ("Pooling", "Concat") or (node.op.kind <= Kind.BROADCAST and node in wanted):
+        elif node.op.name in (*POOLINGS, "Concat") or (node.op.kind <= Kind.BROADCAST and node in wanted):
             wanted.update(e.node for e in node.inputs)
     return wanted
 

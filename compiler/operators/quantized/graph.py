@@ -115,8 +115,10 @@ def along_last(builder: GraphBuilder, vector: Entry, out: Entry) -> Entry:
 
 
 def quantized_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Means are rounded, halves to the even number."""
+    """Means are rounded, halves to the even number. The largest of numbers of 8 bits is found among these."""
     data, *ends = inputs
+    if node.params.pool_type == "max":
+        return [builder.make("_mxc_int8_pooling", data, name=node.name, **node.params), *ends]
     made = builder.make("Pooling", as_dtype(builder, data, "float32"), name=node.name, **node.params)
     return [saturated(builder, made, builder.dtype(data)), *ends]
 
