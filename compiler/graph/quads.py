@@ -37,14 +37,9 @@ def with_zeros(builder: GraphBuilder, x: Entry, more: dict[int, tuple[int, int]]
     return x
 
 
-def filled_up(builder: GraphBuilder, x: Entry, axis: int) -> Entry:
-    """`x` with zeros behind it along an axis, so that four divides its length."""
-    return with_zeros(builder, x, {axis: (0, -builder.shape(x)[axis] % 4)})
-
-
 def quads(builder: GraphBuilder, x: Entry, axis: int, above: int = 0) -> Entry:
     """int32 that hold four neighbours along an axis each, the first one in the lowest byte. above: is added to them."""
-    x = filled_up(builder, x, axis)
+    x = with_zeros(builder, x, {axis: (0, -builder.shape(x)[axis] % 4)})
     parts = []
     for k, factor in enumerate((1, 1 << 8, 1 << 16, 1 << 24)):
         part = builder.make("slice", x, begin=(None,) * axis + (k,), end=(None,) * (axis + 1),
@@ -83,8 +78,10 @@ def convolution_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight:
 
 
 def blocked_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
-    """The sums of a convolution of data in blocks, in blocks of as many filters as the target's vectors have lanes."""
-    params, four, target = node.params, builder.shape(data)[-1] // 4, options.target
+    """The sums of a convolution of data in blocks, or plain data, in blocks of as many filters as the target's vectors
+    have lanes."""
+    params, target = node.params, options.target
+    four = builder.shape(data)[-1] // 4 if len(builder.shape(data)) == 5 else 1
     block, columns, taps = target.lanes("int32"), target.tile("int32")[1], prod(params.kernel)
     words = quads(builder, weight, 1)
     filters, depth = builder.shape(words)[:2]

@@ -274,9 +274,13 @@ class BlockedConvolution(OfData[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockedQuads(BlockedConvolution[N]):
-    """See `calls.blocked_quads`."""
+    """See `calls.blocked_quads`. planes: channels of plain data; 0 where they lie in blocks."""
 
     template: ClassVar[str] = "blocked_quads"
+    baked: ClassVar[tuple[str, ...]] = (*BlockedConvolution.baked, "plain")
+
+    planes: N
+    plain: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,8 +160,12 @@ def _blocked_quads(g: records.BlockedQuads[int], buffers: Sequence[np.ndarray]) 
     w, data = g.window, buffers[0]
     words = _of_blocks(buffers[1], w, g.data_block, g.columns).astype(np.int32)
     four = replace(w, channels=4 * w.channels)
-    image = _block_data(four, data, [4 * s for s in g.data_strides], w.groups * four.channels, 4 * g.data_block)
-    image = image.reshape(w.batch, w.groups, four.channels, *w.data)
+    if g.plain:
+        image = np.zeros((w.batch, 1, four.channels, *w.data))
+        image[:, :, :g.planes] = _data(replace(w, channels=g.planes), data, g.data_strides)
+    else:
+        image = _block_data(four, data, [4 * s for s in g.data_strides], w.groups * four.channels, 4 * g.data_block)
+        image = image.reshape(w.batch, w.groups, four.channels, *w.data)
     weight = np.stack([words >> shift & 255 for shift in (0, 8, 16, 24)], 3).astype(np.uint8).view(np.int8)
     weight = weight.reshape(w.groups, w.filters, four.channels, *w.kernel).astype(np.float64)
     out = _correlated(four, image, weight)

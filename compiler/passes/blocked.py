@@ -14,7 +14,7 @@ from mxc.compiler.graph.building import as_dtype, as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
-from mxc.compiler.graph.quads import blocked_by_quads, filled_up
+from mxc.compiler.graph.quads import blocked_by_quads
 from mxc.compiler.kernel.call_rule import by_panels
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.operator import Kind
@@ -114,16 +114,15 @@ class _Regions:
         return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
 
     def int8_convolution(self, node: Node) -> Entry | None:
-        """A convolution of numbers of 8 bits. Where the channels of its data do not fill blocks, the data are turned
-        into blocks of four channels."""
+        """A convolution of numbers of 8 bits; the data stay plain where their channels do not fill blocks."""
         (data, weight), params = node.inputs, node.params
         lanes, groups, channels = self.lanes(Entry(node)), params.num_group, self.graph.shape(data)[1]
         fills = self.lanes(data) > 0 and channels // groups % lanes == 0
         if (weight.node not in self.static or params.num_filter // groups % lanes or (not fills and groups > 1)
                 or (self.alone(node) and prod(params.kernel) == 1)):
             return None
-        blocks = self.blocked(data) if fills else self.rearranged(filled_up(self.builder, self.plain(data), 1), 4)
-        return blocked_by_quads(self.builder, node, blocks, self.plain(weight), self.options)
+        source = self.blocked(data) if fills else self.plain(data)
+        return blocked_by_quads(self.builder, node, source, self.plain(weight), self.options)
 
     def alone(self, node: Node) -> bool:
         """Whether a convolution has no neighbour in blocks: its data would be rearranged for it alone, and its result

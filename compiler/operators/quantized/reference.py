@@ -16,7 +16,7 @@ from mxc.compiler.operators.quantization.reference import (
     saturated,
 )
 from mxc.compiler.operators.quantization.shape import LEAST, calibrated
-from mxc.compiler.operators.quantized.shape import plain_rnn
+from mxc.compiler.operators.quantized.shape import in_fours, plain_rnn
 from mxc.compiler.operators.rnn.shape import pieces
 from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Params
@@ -73,11 +73,12 @@ def quad_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws)
 def blocked_quads(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Exact sums over data in blocks, to which 128 is added where they are int8, to what lies around them too."""
     data, packed = inputs
-    groups, channels = params.num_group, data.shape[1] * data.shape[-1] // params.num_group
-    words = of_blocks(packed, (params.num_filter, channels // 4, *params.kernel), groups, data.shape[-1] // 4)
+    (_, blocks, *_, inner), groups = in_fours(params, data.shape), params.num_group
+    channels, plain = blocks * inner // groups, data if data.ndim == len(params.kernel) + 2 else plain_of(data)
+    words = of_blocks(packed, (params.num_filter, channels, *params.kernel), groups, inner)
     parts = np.stack([words >> shift & 255 for shift in (0, 8, 16, 24)], 2).astype(np.uint8).view(np.int8)
-    weight = parts.reshape(params.num_filter, channels, *params.kernel)
-    out = convolved(params, plain_of(data), weight)
+    weight = parts.reshape(params.num_filter, 4 * channels, *params.kernel)
+    out = convolved(params, plain, weight[:, :plain.shape[1] // groups])
     if name_of(data) == "int8":
         out += along_filters(128 * weight.reshape(len(weight), -1).sum(1, dtype=np.int64), out.ndim)
     return [blocks_of(out, params.block)]

@@ -166,8 +166,10 @@ class _Blocked(Function):
         self.window, self.strides, self.block = self.g.window, self.g.data_strides, self.g.data_block
         self.data, self.weight = self.epilogue.buffers[:2]
         self.quads = isinstance(printing.geometry, BlockedQuads)
-        if self.quads:  # what is read of the data is four numbers of 8 bits, not one
-            self.signed, self.data = self.data.dtype == "int8", self.array(self.data.pointer)
+        if self.quads:
+            self.signed, self.is_plain = self.data.dtype == "int8", printing.geometry.plain
+            if not self.is_plain:  # what is read of the data is four numbers of 8 bits, not one
+                self.data = self.array(self.data.pointer)
 
     @functools.cached_property
     def cut(self) -> BlockedCut[Value]:
@@ -303,7 +305,11 @@ class _Blocked(Function):
         b, w, cut = self.b, self.window, self.cut
         left, width = w.pad[2], w.data[2]
         for k in b.range(0, cut.blocks):
-            plane = self.data.at(image * self.strides[0] + (group * cut.blocks + k) * self.strides[1])
+            first = self.data.at(image * self.strides[0])
+            if self.quads and self.is_plain:
+                planes = [first.at(b.minimum(k * 4 + i, self.g.planes - 1) * self.strides[1]) for i in range(4)]
+            else:
+                planes = [first.at((group * cut.blocks + k) * self.strides[1])]
             for kd in b.range(0, w.kernel[0]):
                 z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
                 for r in b.range(0, cut.rows):
@@ -311,14 +317,14 @@ class _Blocked(Function):
                     inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
                     begin, end = within_border(inside, left, width, cut.pitch)
                     line = target.at(((k * w.kernel[0] + kd) * cut.rows + r) * (cut.pitch * self.block))
-                    row = plane.at(z * self.strides[2] + y * self.strides[3])
-                    self._copy_row(line, row, begin, end, left)
+                    rows = [plane.at(z * self.strides[2] + y * self.strides[3]) for plane in planes]
+                    self._copy_row(line, rows, begin, end, left)
 
-    def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
-        """line[x] = row[x - left] for begin <= x < end, else 0."""
-        b, lanes, convert, zero = self.b, self.lanes, self.loaded, self.zero
+    def _copy_row(self, line: Array, rows: list[Array], begin: Value, end: Value, left: Value) -> None:
+        """line[x] = row[x - left] for begin <= x < end, else 0. rows: the row, or those of four planes."""
+        b, lanes, convert, zero, row = self.b, self.lanes, self.loaded, self.zero, rows[0]
         if self.block == 1 or self.quads:
-            self._copy_together(line, row, *(x * self.block for x in (begin, end, left, self.cut.pitch)))
+            self._copy_together(line, rows, *(x * self.block for x in (begin, end, left, self.cut.pitch)))
             return
         for x in b.range(0, begin):
             line.put(x * lanes, zero)
@@ -327,23 +333,31 @@ class _Blocked(Function):
         for x in b.range(end, self.cut.pitch):
             line.put(x * lanes, zero)
 
-    def _copy_together(self, line: Array, row: Array, begin: Value, end: Value, left: Value, pitch: Value) -> None:
+    def _copy_together(self, line: Array, rows: list[Array], begin: Value, end: Value, left: Value, pitch: Value,
+                       ) -> None:
         """`_copy_row` of pixels that lie next to each other, in elements of these. What a last vector writes too much
         is overwritten later."""
         b, lanes, zero = self.b, self.lanes, self.zero
         flip = b.number(-0x7F7F7F80, zero.type) if self.quads and self.signed else None  # adds 128 to each byte
 
-        def converted(x: Value) -> Value:
-            return b.binary("xor", x, flip) if flip is not None else self.loaded(x, row.dtype)
+        def read(x: Value, mask: Value | None = None) -> Value:
+            parts = [row.vector(x - left, lanes, mask) for row in rows]
+            if len(parts) == 1:
+                made = self.loaded(parts[0], rows[0].dtype)
+            else:  # a byte of each plane
+                wide = [b.convert("zext", part, "i32") for part in parts]
+                shifted = [b.binary("shl", part, b.number(8 * i, zero.type)) for i, part in enumerate(wide)]
+                made = functools.reduce(functools.partial(b.binary, "or"), shifted)
+            return made if flip is None else b.binary("xor", made, flip)
 
         around = zero if flip is None else flip
         for x in b.range(0, begin, lanes):
             line.put(x, around)
         whole = end - (end - begin) % lanes
         for x in b.range(begin, whole, lanes):
-            line.put(x, converted(row.vector(x - left, lanes)))
+            line.put(x, read(x))
         for x in b.range(whole, end, lanes):
-            line.put(x, converted(row.vector(x - left, lanes, b.first_lanes(end - x, lanes))))
+            line.put(x, read(x, b.first_lanes(end - x, lanes)))
         for x in b.range(end, pitch, lanes):
             line.put(x, around)
 
