@@ -263,10 +263,12 @@ def is_number(v: Scalar) -> bool:
 def is_clipped(v: Scalar) -> bool:
     """Whether a value is a number between two constants of int32, also where it is computed of a NaN: the form in which
     `_mxc_saturate` says it."""
-    if v.op != "where" or v.args[1].op != {"lt": "max", "gt": "min"}.get(v.args[0].op):
+    outer = v.args[0] if v.op == "rint" else v
+    if outer.op not in ("max", "min") or outer.args[0].op != "where":
         return False
-    (x, end), (other, far), otherwise = v.args[0].args, v.args[1].args, v.args[2]
-    return x is other and all(is_number(c) and abs(c.data) < 2**31 for c in (end, far, otherwise))
+    test, x, end = outer.args[0].args
+    return (test.op == {"max": "lt", "min": "gt"}[outer.op] and test.args == (x, end)
+            and all(is_number(c) and abs(c.data) < 2**31 for c in (end, outer.args[1])))
 
 
 def element_dtype(x: Value) -> str:
