@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import prod
 
 from mxc.compiler.graph.building import as_dtype, as_shape, other_axes
-from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 
 
@@ -59,13 +59,21 @@ def excess(builder: GraphBuilder, weight: Entry) -> Entry:
     return builder.make("_mul_scalar", total, scalar=128)
 
 
-def convolution_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
-    """The sums of a convolution of plain arrays."""
+def convolution_by_quads(
+    builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options,
+    known: dict[tuple[Entry, Shape], Entry],
+) -> Entry:
+    """The sums of a convolution of plain arrays. known: the fours of data, by what is put around them, which several
+    convolutions may read."""
     params, signed = node.params, builder.dtype(data) == "int8"
-    pad = params.pad
-    if signed and any(pad):  # what is around the data is 0, and becomes 128 too
-        data, pad = with_zeros(builder, data, {2: (pad[0],) * 2, 3: (pad[1],) * 2}), (0, 0)
-    fours, weights = quads(builder, data, 1, 128 if signed else 0), quads(builder, weight, 1)
+    pad, around = params.pad, (0, 0)
+    if signed:  # what is around the data is 0, and becomes 128 too
+        pad, around = around, pad
+    key = data, around
+    if key not in known:
+        whole = with_zeros(builder, data, {axis: (n, n) for axis, n in enumerate(around, 2) if n})
+        known[key] = quads(builder, whole, 1, 128 if signed else 0)
+    fours, weights = known[key], quads(builder, weight, 1)
     block, groups = options.target.tile("int32")[0], params.num_group
     rows = (groups, params.num_filter // groups, prod(builder.shape(weights)[1:]))
     packed = builder.make("_mxc_pack_rows", as_shape(builder, weights, rows), block=block, name=f"{node.name}_packed")

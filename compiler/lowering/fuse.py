@@ -121,8 +121,8 @@ class Grouping:
         return all(self.needed_outside({*producer.nodes, node}, e) for e in node.inputs if e.node in producer.nodes)
 
     def only_widened(self, producer: Group, node: Node) -> bool:
-        """True when `node` casts numbers of 8 bits that an anchor's epilogue makes to a wider dtype. Who reads them then
-        loads a quarter of the bytes, and casts them itself, unless it gets into the anchor's group in the end."""
+        """True when `node` casts numbers of 8 bits, which an anchor's epilogue makes, to a wider dtype. Who reads them
+        then loads a quarter of the bytes, and casts them itself, unless it gets into the anchor's group in the end."""
         if producer.form.kind != "anchor" or node.op is None or node.op.name != "Cast" or Entry(node) in self.sinks:
             return False
         return self.graph.dtype(node.inputs[0]) in EIGHT_BITS and self.graph.dtype(Entry(node)) not in EIGHT_BITS

@@ -60,8 +60,7 @@ def multiplied(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) ->
 def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
     """Kept where the target has kernels over four channels at a time. Else in float32, where that holds the sums, or
     float64, which holds all."""
-    data, weight = inputs
-    channels, taps = builder.shape(data)[1], prod(node.params.kernel)
+    channels, taps = builder.shape(inputs[0])[1], prod(node.params.kernel)
     if fits_quads(node, channels, options):
         return None
     depth = channels // node.params.num_group * taps
