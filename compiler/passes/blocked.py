@@ -277,6 +277,7 @@ class _Regions:
 
     def pooling(self, node: Node) -> Entry | None:
         """Windows over space: the blocks of all images are images with the channels last."""
+        assert node.op is not None
         builder, data = self.builder, node.inputs[0]
         if node.params.layout not in (None, "NCW", "NCHW", "NCDHW"):
             return None

@@ -146,9 +146,9 @@ def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Ent
 def layout(graph: Graph, options: Options) -> Graph:
     """Packs weights of matrix operators as the target's kernels read them.
 
-    The matrix operators are convolutions, of numbers of 8 bits too, data gradients of these, and fully connected layers;
-    a depthwise one has a form of its own. A convolution of few pixels keeps a weight that is not static, and so does every fully connected
-    layer: the product packs the parts that it uses.
+    The matrix operators are convolutions, of numbers of 8 bits too, data gradients of these, and fully connected
+    layers; a depthwise one has a form of its own. A convolution of few pixels keeps a weight that is not static, and so
+    does every fully connected layer: the product packs the parts that it uses.
     """
     static = static_nodes(graph, options.static)
     fours: dict[tuple[Entry, Shape], Entry] = {}
@@ -164,7 +164,8 @@ def layout(graph: Graph, options: Options) -> Graph:
         elif node.op.name == "_mxc_conv_weight_grad":
             made = _weight_grad(builder, node, options)
         elif node.op.name == "_mxc_int8_convolution":
-            made = convolution_by_quads(builder, node, *(builder.map[e] for e in node.inputs), options, fours)
+            data, weight = (builder.map[e] for e in node.inputs)
+            made = convolution_by_quads(builder, node, data, weight, options, fours)
         elif node.op.name == "FullyConnected":
             made = _fully_connected(builder, node, options) if is_static else None
         return None if made is None else [made]

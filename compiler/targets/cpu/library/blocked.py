@@ -9,8 +9,9 @@ A unit of work is a band of output rows of one image, and some of its filters:
             tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
             after the last grain: the epilogue         in registers too, if it is brief
 
-A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
-pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
+A pixel's channels are broadcast one by one, or, of numbers of 8 bits, four by four as the bytes of an int32; weights
+come as one vector after the other. Tiles of a band differ by one pixel at most, so there is no short last one; in a
+band with few pixels, each pixel is a tile.
 """
 from __future__ import annotations
 
@@ -166,9 +167,9 @@ class _Blocked(Function):
         self.window, self.strides, self.block = self.g.window, self.g.data_strides, self.g.data_block
         self.data, self.weight = self.epilogue.buffers[:2]
         self.quads = isinstance(printing.geometry, BlockedQuads)
-        if self.quads:
-            self.signed, self.is_plain = self.data.dtype == "int8", printing.geometry.plain
-            if not self.is_plain:  # what is read of the data is four numbers of 8 bits, not one
+        if isinstance(self.g, BlockedQuads):
+            self.signed = self.data.dtype == "int8"
+            if not self.g.plain:  # what is read of the data is four numbers of 8 bits, not one
                 self.data = self.array(self.data.pointer)
 
     @functools.cached_property
@@ -306,7 +307,7 @@ class _Blocked(Function):
         left, width = w.pad[2], w.data[2]
         for k in b.range(0, cut.blocks):
             first = self.data.at(image * self.strides[0])
-            if self.quads and self.is_plain:
+            if isinstance(self.g, BlockedQuads) and self.g.plain:
                 planes = [first.at(b.minimum(k * 4 + i, self.g.planes - 1) * self.strides[1]) for i in range(4)]
             else:
                 planes = [first.at((group * cut.blocks + k) * self.strides[1])]
