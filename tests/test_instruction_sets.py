@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import test_blocked
 import test_plain_winograd
+import test_quads
 import test_winograd
 from instruction_sets import OWN, RUNNING, SETS, InstructionSet, filled, report
 from kernel_cases import every_kernel
@@ -53,6 +54,7 @@ def templates(isa: Isa) -> list[CallKernel]:
     forms += [depthwise_case("pool", POOLS["overlap"], "float32"), panel_case(PANELS["stride"], "float32", isa),
               quad_case(PANELS["stride"], isa)]
     forms += [test_blocked.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("float32", "float16")]
+    forms += [test_quads.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("uint8", "int8")]
     forms += [test_blocked.depthwise_case(test_blocked.DEPTHWISE["same"], "float32", isa)]
     forms += [test_winograd.kernel_case(test_winograd.SIZES["several images"], isa)]
     side, _ = test_winograd.given_case(test_winograd.SIZES["several images"], isa)[0]

@@ -70,6 +70,9 @@ CASES = [
      "\n c = _mul_scalar(b, scalar=6.103515625e-05)\n return c",
      "graph(x: float32[2])\n a = _mul_scalar(x, scalar=1e-30)\n b = _mul_scalar(a, scalar=3.725290298461914e-09)\n"
      " return b"),
+    ("saturated_relu", "graph(x: float32[2])\n a = relu(x)\n b = _mxc_saturate(a, dtype=uint8)\n return b",
+     "graph(x: float32[2])\n b = _mxc_saturate(x, dtype=uint8)\n return b"),
+    ("saturated_relu", "graph(x: float32[2])\n a = relu(x)\n b = _mxc_saturate(a, dtype=int8)\n return b", None),
     ("double_negative", "graph(x: float32[2])\n a = negative(x)\n b = negative(a)\n return b",
      "graph(x: float32[2])\n return x"),
     ("idempotent", "graph(x: float32[2])\n a = relu(x)\n b = relu(a)\n return b",

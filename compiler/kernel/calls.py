@@ -156,6 +156,24 @@ def blocked_convolution(
         together=width if width <= TOGETHER else 1, pointwise=pointwise, paired=paired)
 
 
+def blocked_quads(
+    window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int, copied: bool,
+    planes: int = 0,
+) -> geometry.BlockedQuads[int]:
+    """`blocked_convolution` of numbers of 8 bits, summed in int32. The data are of uint8, or of int8: to these, and to
+    what lies around the image, 128 is added, and they must be `copied`. An element of the packed weight is an int32
+    that holds the int8 of four channels, the first one in its lowest byte. `window`, `data_strides` and `data_block`
+    count such fours; what a row of the data has lies together.
+
+    planes: the data are plain, with so many channels in a single group, and `data_strides` elements between their
+    (n, c, d, h, w); they must be `copied`, in fours, of which the last one may have anything for channels that are not
+    there.
+    """
+    made = blocked_convolution("int32", window, data_strides, data_block, block, columns, copied)
+    return geometry.BlockedQuads(**{each.name: getattr(made, each.name) for each in fields(made)}, planes=planes,
+                                 plain=planes > 0)
+
+
 def winograd_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int, rows: int, columns: int, given: int = 0,
     transforms: bool = False,

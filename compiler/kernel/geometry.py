@@ -274,6 +274,17 @@ class BlockedConvolution(OfData[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BlockedQuads(BlockedConvolution[N]):
+    """See `calls.blocked_quads`. planes: channels of plain data; 0 where they lie in blocks."""
+
+    template: ClassVar[str] = "blocked_quads"
+    baked: ClassVar[tuple[str, ...]] = (*BlockedConvolution.baked, "plain")
+
+    planes: N
+    plain: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class WinogradConvolution(OfData[N]):
     """See `calls.winograd_convolution`. given: the pitch of transformed data in elements, 0 if the data are plain.
     tiles: of a group."""

@@ -159,6 +159,24 @@ def _blocked_convolution(g: records.BlockedConvolution[int], buffers: Sequence[n
     return out.reshape(w.batch, -1, g.block, *w.out)
 
 
+def _blocked_quads(g: records.BlockedQuads[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, data = g.window, buffers[0]
+    words = _of_blocks(buffers[1], w, g.data_block, g.columns).astype(np.int32)
+    four = replace(w, channels=4 * w.channels)
+    if g.plain:
+        image = np.zeros((w.batch, 1, four.channels, *w.data))
+        image[:, :, :g.planes] = _data(replace(w, channels=g.planes), data, g.data_strides)
+    else:
+        image = _block_data(four, data, [4 * s for s in g.data_strides], w.groups * four.channels, 4 * g.data_block)
+        image = image.reshape(w.batch, w.groups, four.channels, *w.data)
+    weight = np.stack([words >> shift & 255 for shift in (0, 8, 16, 24)], 3).astype(np.uint8).view(np.int8)
+    weight = weight.reshape(w.groups, w.filters, four.channels, *w.kernel).astype(np.float64)
+    out = _correlated(four, image, weight)
+    if data.dtype == np.int8:
+        out += 128 * weight.sum((2, 3, 4, 5)).reshape(-1, 1, 1, 1)
+    return out.reshape(w.batch, -1, g.block, *w.out)
+
+
 def _of_blocks(flat: np.ndarray, w: Window[int], inner: int, columns: int) -> np.ndarray:
     """(groups, filters, channels, *kernel) in float64, of a weight as `blocked_convolution` reads it."""
     blocks, taps = w.channels // inner, math.prod(w.kernel)
@@ -330,6 +348,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.ImageConvolution: _convolution,
     records.PanelConvolution: _convolution,
     records.QuadConvolution: _quad_convolution,
+    records.BlockedQuads: _blocked_quads,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
 }

@@ -28,6 +28,7 @@ from mxc.compiler.ops.operator import Kind
 
 MAX_NODES = 48  # the most nodes of a group: it keeps the length of a kernel's code and its compile time bounded
 MAX_BUFFERS = 24  # the most arrays that a group reads and writes
+EIGHT_BITS = ("int8", "uint8")
 COPY = "copy"  # what a kernel is called that changes no values
 
 
@@ -119,6 +120,13 @@ class Grouping:
             return False
         return all(self.needed_outside({*producer.nodes, node}, e) for e in node.inputs if e.node in producer.nodes)
 
+    def only_widened(self, producer: Group, node: Node) -> bool:
+        """True when `node` casts numbers of 8 bits, which an anchor's epilogue makes, to a wider dtype. Who reads them
+        then loads a quarter of the bytes, and casts them itself, unless it gets into the anchor's group in the end."""
+        if producer.form.kind != "anchor" or node.op is None or node.op.name != "Cast" or Entry(node) in self.sinks:
+            return False
+        return self.graph.dtype(node.inputs[0]) in EIGHT_BITS and self.graph.dtype(Entry(node)) not in EIGHT_BITS
+
     @staticmethod
     def count_inputs(nodes: list[Node]) -> int:
         """How many entries `nodes` read that others make."""
@@ -200,7 +208,7 @@ def fuse(graph: Graph, options: Options) -> list[Group]:
         grouping.frontier = grouping.position[node]
         for producer in grouping.producers(node):
             united = _through_view(grouping, producer, node)
-            if grouping.only_reduced(united, node):
+            if grouping.only_reduced(united, node) or grouping.only_widened(united, node):
                 continue
             if not all(map(is_view, united.nodes)):  # Views alone are not united: on its own a view costs nothing.
                 grouping.try_merge(united, grouping.group_of[node])

@@ -14,6 +14,7 @@ from mxc.compiler.graph.building import as_dtype, as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
+from mxc.compiler.graph.quads import blocked_by_quads
 from mxc.compiler.kernel.call_rule import by_panels
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.operator import Kind
@@ -21,6 +22,8 @@ from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import blocked_convolution, keeps_transformed, pays, transformed_weight
 
+WHOLE = ("int8", "uint8", "int32")  # the dtypes of whole numbers that lie in blocks
+POOLINGS = ("Pooling", "_mxc_int8_pooling")
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
@@ -39,7 +42,8 @@ class _Regions:
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
         shape, dtype = self.graph.shape(entry), self.graph.dtype(entry)
-        lanes = self.options.target.lanes(dtype) if self.figures is not None and "float" in dtype else 0
+        fits = self.figures is not None and ("float" in dtype or dtype in WHOLE)
+        lanes = self.options.target.lanes(dtype) if fits else 0
         fits = lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and 0 not in shape
         return lanes if fits else 0
 
@@ -82,7 +86,7 @@ class _Regions:
             return
         blocked = None
         if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)):
-            blocked = self.convolution(node) if node.op.name == "Convolution" else self.follower(node)
+            blocked = STARTS.get(node.op.name, _Regions.follower)(self, node)
         if blocked is not None:
             self.in_blocks[Entry(node)] = blocked
         elif not self.filled_up(node) and not self.reduced(node):
@@ -108,6 +112,17 @@ class _Regions:
         if (not fills and groups > 1) or (self.alone(node) and self.quick(node, fills)):
             return None
         return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
+
+    def int8_convolution(self, node: Node) -> Entry | None:
+        """A convolution of numbers of 8 bits; the data stay plain where their channels do not fill blocks."""
+        (data, weight), params = node.inputs, node.params
+        lanes, groups, channels = self.lanes(Entry(node)), params.num_group, self.graph.shape(data)[1]
+        fills = self.lanes(data) > 0 and channels // groups % lanes == 0
+        if (weight.node not in self.static or params.num_filter // groups % lanes or (not fills and groups > 1)
+                or (self.alone(node) and prod(params.kernel) == 1)):
+            return None
+        source = self.blocked(data) if fills else self.plain(data)
+        return blocked_by_quads(self.builder, node, source, self.plain(weight), self.options)
 
     def alone(self, node: Node) -> bool:
         """Whether a convolution has no neighbour in blocks: its data would be rearranged for it alone, and its result
@@ -237,7 +252,7 @@ class _Regions:
             return None
         if node.op.kind <= Kind.BROADCAST:
             return self.elementwise(node)
-        if node.op.name == "Pooling":
+        if node.op.name in POOLINGS:
             return self.pooling(node)
         if node.op.name == "Concat" and node.params.dim == 1 and all(map(self.lanes, node.inputs)):
             parts = map(self.blocked, node.inputs)
@@ -272,13 +287,14 @@ class _Regions:
 
     def pooling(self, node: Node) -> Entry | None:
         """Windows over space: the blocks of all images are images with the channels last."""
+        assert node.op is not None
         builder, data = self.builder, node.inputs[0]
         if node.params.layout not in (None, "NCW", "NCHW", "NCDHW"):
             return None
         n, blocks, *space, lanes = builder.shape(self.blocked(data))
         images = as_shape(builder, self.blocked(data), (n * blocks, *space, lanes))
         params = {**node.params, "layout": CHANNELS_LAST[len(space)]}
-        pooled = builder.make("Pooling", images, name=node.name, **params)
+        pooled = builder.make(node.op.name, images, name=node.name, **params)
         return as_shape(builder, pooled, (n, blocks, *builder.shape(pooled)[1:]))
 
     def reduced(self, node: Node) -> bool:
@@ -307,11 +323,14 @@ def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
     for node in reversed(graph.nodes):
         if node.op is None:
             continue
-        if node.op.name == "Convolution" and node.inputs[1].node in static:
+        if node.op.name in STARTS and node.inputs[1].node in static:
             wanted.add(node.inputs[0].node)
-        elif node.op.name in ("Pooling", "Concat") or (node.op.kind <= Kind.BROADCAST and node in wanted):
+        elif node.op.name in (*POOLINGS, "Concat") or (node.op.kind <= Kind.BROADCAST and node in wanted):
             wanted.update(e.node for e in node.inputs)
     return wanted
+
+
+STARTS = {"Convolution": _Regions.convolution, "_mxc_int8_convolution": _Regions.int8_convolution}
 
 
 @graph_pass(needs=("shape", "dtype", "primitive"))

@@ -17,6 +17,7 @@ from mxc.compiler.graph.building import as_shape, filled, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, rewrite
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
+from mxc.compiler.graph.quads import convolution_by_quads
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
@@ -145,11 +146,12 @@ def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Ent
 def layout(graph: Graph, options: Options) -> Graph:
     """Packs weights of matrix operators as the target's kernels read them.
 
-    The matrix operators are convolutions, data gradients of these, and fully connected layers; a depthwise one has a
-    form of its own. A convolution of few pixels keeps a weight that is not static, and so does every fully connected
-    layer: the product packs the parts that it uses.
+    The matrix operators are convolutions, of numbers of 8 bits too, data gradients of these, and fully connected
+    layers; a depthwise one has a form of its own. A convolution of few pixels keeps a weight that is not static, and so
+    does every fully connected layer: the product packs the parts that it uses.
     """
     static = static_nodes(graph, options.static)
+    fours: dict[tuple[Entry, Shape], Entry] = {}
 
     def packed(builder: GraphBuilder, node: Node) -> list[Entry] | None:
         assert node.op is not None
@@ -161,6 +163,9 @@ def layout(graph: Graph, options: Options) -> Graph:
             made = _data_grad(builder, node, options, is_static)
         elif node.op.name == "_mxc_conv_weight_grad":
             made = _weight_grad(builder, node, options)
+        elif node.op.name == "_mxc_int8_convolution":
+            data, weight = (builder.map[e] for e in node.inputs)
+            made = convolution_by_quads(builder, node, data, weight, options, fours)
         elif node.op.name == "FullyConnected":
             made = _fully_connected(builder, node, options) if is_static else None
         return None if made is None else [made]

@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     constants.fill_computed,
     algebra.fill_as_scalar,
     algebra.scalar_chain,
+    algebra.saturated_relu,
     algebra.double_negative,
     algebra.idempotent,
     shape.reshape_to_same,

@@ -43,7 +43,7 @@ def packed_convolution_call(c: CallNode, params: Params) -> Called:
     return calls.convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
 
 
-def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> Window[int]:
+def blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> Window[int]:
     """The geometry of a convolution of `data`, (n, channel block, space..., block) or plain (block 1), to blocks.
 
     A single spatial axis counts as the rows, so that bands can divide it.
@@ -59,12 +59,12 @@ def _rows_first(values: Sequence[int], fill: int) -> Triple:
     return (fill, values[0], fill) if len(values) == 1 else triple(values, fill)
 
 
-def _blocked_axes(rank: int) -> tuple[int, ...]:
+def blocked_axes(rank: int) -> tuple[int, ...]:
     """The template axes (n, block, channel in the block, d, h, w) of a blocked array with `rank` spatial axes."""
     return (0, 1, *{1: (4,), 2: (4, 5), 3: (3, 4, 5)}[rank], 2)
 
 
-def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
+def blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
     """Strides over (n, block, d, h, w) of an array in blocks; a plain array counts as one in blocks of one channel."""
     strides = dense(data)
     return (*strides[:2], *_rows_first(strides[2 : 2 + rank], 0))
@@ -73,24 +73,24 @@ def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
 def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     data_block = data[-1] if len(data) == rank + 3 else 1
-    window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
-    steps = _blocked_strides(data, rank)
+    window = blocked_window(params, data, c.out_shape, params.num_group, data_block)
+    steps = blocked_strides(data, rank)
     copied = data_block != params.block or any(params.pad) or (c.dtype(0) in NARROW and not params.paired)
     if params.paired:
         window, steps = replace(window, channels=window.channels // 2), tuple(step // 2 for step in steps)
         data_block //= 2
     made = calls.blocked_convolution(c.dtype(0), window, steps, data_block, params.block, params.columns, copied,
                                      paired=params.paired)
-    return made, _blocked_axes(rank)
+    return made, blocked_axes(rank)
 
 
 def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.out_shape
     window = Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
                     data=triple(data[2:4], 1), out=triple(out[2:4], 1), kernel=(1, 3, 3), pad=triple(params.pad, 0))
-    made = calls.winograd_convolution(c.dtype(0), window, _blocked_strides(data, 2), data[-1], params.tiles,
+    made = calls.winograd_convolution(c.dtype(0), window, blocked_strides(data, 2), data[-1], params.tiles,
                                       c.shape(1)[-1], transforms=params.transforms)
-    return made, _blocked_axes(2)
+    return made, blocked_axes(2)
 
 
 def _winograd_window(channels: int, filters: int, batch: int, out: Shape, data: Shape = (), pad: Shape = (),
@@ -125,8 +125,8 @@ def winograd_weight_grad_call(c: CallNode, params: Params) -> Called:
 
 def blocked_depthwise_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
-    window = _blocked_window(params, data, c.out_shape, data[1] * data[-1], data[-1])
-    return calls.blocked_depthwise(c.dtype(0), window, _blocked_strides(data, rank), data[-1]), _blocked_axes(rank)
+    window = blocked_window(params, data, c.out_shape, data[1] * data[-1], data[-1])
+    return calls.blocked_depthwise(c.dtype(0), window, blocked_strides(data, rank), data[-1]), blocked_axes(rank)
 
 
 def packed_convolution_data_grad_call(c: CallNode, params: Params) -> Called:

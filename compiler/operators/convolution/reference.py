@@ -142,12 +142,12 @@ def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool
     inner = data.shape[-1] if data.ndim == rank + 3 else 1
     if data.ndim == rank + 3:
         data = plain_of(data)
-    weight = _of_blocks(packed, (filters, data.shape[1] // groups, *params.kernel), groups, inner)
+    weight = of_blocks(packed, (filters, data.shape[1] // groups, *params.kernel), groups, inner)
     (out,) = run_plain("Convolution", params, [data, weight.astype(data.dtype)], is_train, rng, no_bias=True)
     return [blocks_of(out, params.block)]
 
 
-def _of_blocks(packed: np.ndarray, shape: Sequence[int], groups: int, inner: int) -> np.ndarray:
+def of_blocks(packed: np.ndarray, shape: Sequence[int], groups: int, inner: int) -> np.ndarray:
     """The weight of `shape` that was packed for data with blocks of `inner` channels."""
     filters, channels, *kernel = shape
     rows = unpacked(packed, filters // groups).reshape(filters, channels // inner, *kernel, inner)
@@ -217,7 +217,7 @@ def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: boo
     plain = plain_of(data)
     filters, channels = blocks * lanes, plain.shape[1]
     if params.transforms:
-        kernels = winograd.kernels(_of_blocks(weight, (filters, channels, winograd.TAPS), 1, lanes))
+        kernels = winograd.kernels(of_blocks(weight, (filters, channels, winograd.TAPS), 1, lanes))
     else:
         kernels = winograd.unpacked(weight, filters, channels)
     out = winograd.convolved(plain, kernels, params.pad, (height, width))

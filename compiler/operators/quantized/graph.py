@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
-from mxc.compiler.graph.building import as_dtype, as_shape, filled, other_axes
+from mxc.compiler.graph.building import as_dtype, as_shape, filled
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.quads import fits_quads, has_quads, product_by_quads
 from mxc.compiler.operators.convolution.shape import geometry
 from mxc.compiler.operators.quantization.graph import largest, number, saturated, scale, times
 from mxc.compiler.operators.quantization.shape import FULL, INT32_LEVELS, LEAST, LEVELS, calibrated
@@ -56,76 +57,12 @@ def multiplied(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) ->
     return made if node.params.flatten else as_shape(builder, made, (*shape[:-1], node.params.num_hidden))
 
 
-def _with_zeros(builder: GraphBuilder, x: Entry, more: dict[int, tuple[int, int]]) -> Entry:
-    """`x` with so many zeros before and behind it along each axis."""
-    for axis, counts in more.items():
-        ends = []
-        for count in counts:
-            shape = list(builder.shape(x))
-            shape[axis] = count
-            ends.append([builder.make("_zeros", shape=tuple(shape), dtype=builder.dtype(x))] if count else [])
-        parts = [*ends[0], x, *ends[1]]
-        x = builder.make("Concat", *parts, num_args=len(parts), dim=axis) if len(parts) > 1 else x
-    return x
-
-
-def _quads(builder: GraphBuilder, x: Entry, axis: int, above: int = 0) -> Entry:
-    """int32 that hold four neighbours along an axis each, the first one in the lowest byte. above: is added to them."""
-    x = _with_zeros(builder, x, {axis: (0, -builder.shape(x)[axis] % 4)})
-    parts = []
-    for k, factor in enumerate((1, 1 << 8, 1 << 16, 1 << 24)):
-        part = builder.make("slice", x, begin=(None,) * axis + (k,), end=(None,) * (axis + 1),
-                            step=(None,) * axis + (4,))
-        if above:
-            part = builder.make("_plus_scalar", as_dtype(builder, part, "int32"), scalar=above)
-        part = as_dtype(builder, as_dtype(builder, part, "uint8"), "int32")
-        parts.append(builder.make("_mul_scalar", part, scalar=factor) if factor > 1 else part)
-    while len(parts) > 1:
-        parts = [builder.make("elemwise_add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
-
-
-def _fits_quads(node: Node, channels: int, options: Options) -> bool:
-    """Whether the target computes a convolution over four channels at a time: of planes, and of groups that do not
-    share such four."""
-    return (_has_quads(options) and len(node.params.kernel) == 2
-            and (node.params.num_group == 1 or channels // node.params.num_group % 4 == 0))
-
-
-def _has_quads(options: Options) -> bool:
-    """Whether the target computes with four numbers of 8 bits at a time."""
-    target = options.target
-    return target is not None and target.prefers.panels is not None and bool(target.tile("int32")[0])
-
-
-def _by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
-    """The sums by kernels over uint8 data: to data of int8 128 is added, and taken out of the sums again."""
-    params, signed = node.params, builder.dtype(data) == "int8"
-    pad = params.pad
-    if signed and any(pad):  # what is around the data is 0, and becomes 128 too
-        data, pad = _with_zeros(builder, data, {2: (pad[0],) * 2, 3: (pad[1],) * 2}), (0, 0)
-    quads, weights = _quads(builder, data, 1, 128 if signed else 0), _quads(builder, weight, 1)
-    block, groups = options.target.tile("int32")[0], params.num_group
-    rows = (groups, params.num_filter // groups, prod(builder.shape(weights)[1:]))
-    packed = builder.make("_mxc_pack_rows", as_shape(builder, weights, rows), block=block, name=f"{node.name}_packed")
-    made = builder.make("_mxc_quad_convolution", quads, packed, name=node.name, kernel=params.kernel,
-                        stride=params.stride, dilate=params.dilate, pad=pad, num_filter=params.num_filter,
-                        num_group=groups, block=block)
-    if signed:
-        total = builder.make("sum", as_dtype(builder, weight, "int32"),
-                             axis=other_axes(len(builder.shape(weight)), 0))
-        excess = builder.make("_mul_scalar", total, scalar=128)
-        made = builder.make("broadcast_sub", made, along_filters(builder, excess, 4))
-    return made
-
-
-def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """In int32 by kernels over four channels at a time, where the target has them. Else in float32, where that holds
-    the sums, or float64, which holds all."""
-    data, weight = inputs
-    channels, taps = builder.shape(data)[1], prod(node.params.kernel)
-    if _fits_quads(node, channels, options):
-        return [_by_quads(builder, node, data, weight, options)]
+def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """Kept where the target has kernels over four channels at a time. Else in float32, where that holds the sums, or
+    float64, which holds all."""
+    channels, taps = builder.shape(inputs[0])[1], prod(node.params.kernel)
+    if fits_quads(node, channels, options):
+        return None
     depth = channels // node.params.num_group * taps
     dtype = "float32" if depth * LARGEST_PRODUCT < EXACT_FLOAT32 else "float64"
     wide = [as_dtype(builder, entry, dtype) for entry in inputs]
@@ -137,39 +74,12 @@ def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options
     """In int32 by kernels over four elements of the rows at a time, where the target has them; else in float64, which
     holds all such sums."""
     data, weight = inputs
-    if _has_quads(options):
-        return [_product_by_quads(builder, node, data, weight, options)]
+    if has_quads(options):
+        return [product_by_quads(builder, node, data, weight, options)]
     wide = [as_dtype(builder, entry, "float64") for entry in inputs]
     made = builder.make("FullyConnected", *wide, name=node.name, no_bias=True, flatten=False,
                         num_hidden=builder.shape(weight)[0])
     return [as_dtype(builder, made, "int32")]
-
-
-def _product_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
-    """The sums as those of a convolution of one tap, whose image is the weight: a pixel for each of its rows, to which
-    128 is added, as images are uint8. Its filters are the rows of data, from which 128 is taken where they are uint8.
-    """
-    (rows, depth), filters = builder.shape(data), builder.shape(weight)[0]
-    unsigned = builder.dtype(data) == "uint8"
-    if unsigned:
-        data = builder.make("_minus_scalar", as_dtype(builder, data, "int32"), scalar=128)
-        data = as_dtype(builder, data, "int8")
-    image = as_shape(builder, builder.make("transpose", weight, axes=(1, 0)), (1, depth, 1, filters))
-    quads, block = _quads(builder, image, 1, 128), options.target.tile("int32")[0]
-    packed = builder.make("_mxc_pack_rows", as_shape(builder, _quads(builder, data, 1), (1, rows, -(-depth // 4))),
-                          block=block, name=f"{node.name}_packed")
-    made = builder.make("_mxc_quad_convolution", quads, packed, name=node.name, kernel=(1, 1), stride=(1, 1),
-                        dilate=(1, 1), pad=(0, 0), num_filter=rows, num_group=1, block=block)
-    made = builder.make("broadcast_sub", as_shape(builder, made, (rows, filters)), _times_128(builder, data))
-    if unsigned:
-        made = builder.make("broadcast_add", made, as_shape(builder, _times_128(builder, weight), (1, filters)))
-    return made
-
-
-def _times_128(builder: GraphBuilder, rows: Entry) -> Entry:
-    """The sums of rows times 128, which stand below each other."""
-    total = builder.make("sum", as_dtype(builder, rows, "int32"), axis=(1,), keepdims=True)
-    return builder.make("_mul_scalar", total, scalar=128)
 
 
 def quantized_conv(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -204,8 +114,10 @@ def along_last(builder: GraphBuilder, vector: Entry, out: Entry) -> Entry:
 
 
 def quantized_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Means are rounded, halves to the even number."""
+    """Means are rounded, halves to the even number. The largest of numbers of 8 bits is found among these."""
     data, *ends = inputs
+    if node.params.pool_type == "max":
+        return [builder.make("_mxc_int8_pooling", data, name=node.name, **node.params), *ends]
     made = builder.make("Pooling", as_dtype(builder, data, "float32"), name=node.name, **node.params)
     return [saturated(builder, made, builder.dtype(data)), *ends]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.operators.convolution.reference import blocks_of, of_blocks, plain_of
 from mxc.compiler.operators.linear.reference import run_plain
 from mxc.compiler.operators.quantization.reference import (
     FULL,
@@ -15,7 +16,7 @@ from mxc.compiler.operators.quantization.reference import (
     saturated,
 )
 from mxc.compiler.operators.quantization.shape import LEAST, calibrated
-from mxc.compiler.operators.quantized.shape import plain_rnn
+from mxc.compiler.operators.quantized.shape import in_fours, plain_rnn
 from mxc.compiler.operators.rnn.shape import pieces
 from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Params
@@ -67,6 +68,20 @@ def quad_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws)
         (made,) = run_plain("_mxc_convolution", params, [parts[0], parts[1].astype(np.float64)], is_train, rng)
         total = made if total is None else total + made
     return [np.asarray(total)]
+
+
+def blocked_quads(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """Exact sums over data in blocks, to which 128 is added where they are int8, to what lies around them too."""
+    data, packed = inputs
+    (_, blocks, *_, inner), groups = in_fours(params, data.shape), params.num_group
+    channels, plain = blocks * inner // groups, data if data.ndim == len(params.kernel) + 2 else plain_of(data)
+    words = of_blocks(packed, (params.num_filter, channels, *params.kernel), groups, inner)
+    parts = np.stack([words >> shift & 255 for shift in (0, 8, 16, 24)], 2).astype(np.uint8).view(np.int8)
+    weight = parts.reshape(params.num_filter, 4 * channels, *params.kernel)
+    out = convolved(params, plain, weight[:, :plain.shape[1] // groups])
+    if name_of(data) == "int8":
+        out += along_filters(128 * weight.reshape(len(weight), -1).sum(1, dtype=np.int64), out.ndim)
+    return [blocks_of(out, params.block)]
 
 
 def int8_product(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:

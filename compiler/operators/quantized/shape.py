@@ -12,7 +12,7 @@ from mxc.compiler.operators.rnn import shape as layers
 from mxc.compiler.operators.slices import shape as joins
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
-from mxc.compiler.ops.shapes import Shapes, merge, merge_all
+from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
 
 
 def numbers(known: Shapes) -> Shapes:
@@ -37,6 +37,28 @@ def int8_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes,
 def quad_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """As a convolution with a packed weight, of int32 that hold four channels each."""
     return convolutions.packed_convolution(params, ins, outs)
+
+
+def in_fours(params: Params, data: Shape) -> Shape:
+    """The shape of 8-bit data in blocks, or plain, that of int32 in blocks which hold four channels each."""
+    if len(data) == len(params.kernel) + 2:
+        return (data[0], -(-data[1] // 4), *data[2:], 1)
+    return (*data[:-1], data[-1] // 4)
+
+
+def blocked_quads(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """As a convolution in blocks, with a packed weight of int32 that hold four channels each."""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    known, made = convolutions.blocked_convolution(params, [in_fours(params, data), weight], outs)
+    return [data, known[1]], made
+
+
+def blocked_quads_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Data of int8 or uint8, a weight of int32; int32 out."""
+    expect_dtype("data", ins[0], EIGHT_BITS)
+    return [ins[0], merge_dtypes([ins[1], "int32"])], [merge_dtypes([outs[0], "int32"])]
 
 
 def int8_product(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

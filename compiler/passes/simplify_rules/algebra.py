@@ -75,6 +75,15 @@ def scalar_chain(site: Site, node: Node) -> Entry | None:
     return site.builder.make("_mul_scalar", site.new(inner.inputs[0]), scalar=first * second)
 
 
+@rule("_mxc_saturate")
+def saturated_relu(site: Site, node: Node) -> Entry | None:
+    """relu(x) in uint8 -> x in uint8, which is 0 where x is below it or NaN"""
+    inner = site.producer(node.inputs[0], "relu")
+    if inner is None or node.params.dtype != "uint8" or site.graph.dtype(inner.inputs[0]) != "float32":
+        return None
+    return site.builder.make("_mxc_saturate", site.new(inner.inputs[0]), dtype="uint8", name=node.name)
+
+
 @rule("negative")
 def double_negative(site: Site, node: Node) -> Entry | None:
     """-(-x) -> x"""

@@ -34,6 +34,7 @@ from mxc.compiler.targets.cpu.machine.isa import Isa, native
 MODULES = {
     "blocked_convolution": blocked,
     "blocked_depthwise": blocked_depthwise,
+    "blocked_quads": blocked,
     "convolution": convolution,
     "convolution_data_grad": convolution,
     "convolution_weight_grad": weight_grad,

@@ -112,7 +112,7 @@ class Arithmetic:
         vectors."""
         dtype = v.args[0].dtype
         if v.op == "cast":
-            return self.cast(args[0], dtype, v.dtype)
+            return self.cast(args[0], dtype, v.dtype, is_clipped(v.args[0]))
         if v.op == "where":
             return self.b.select(*args)
         if v.op == "bitcast":
@@ -131,7 +131,8 @@ class Arithmetic:
             return self.rounded(self._floating(v.op, args), dtype)
         return self._integer(v.op, dtype, args)
 
-    def cast(self, x: Value, source: str, target: str) -> Value:
+    def cast(self, x: Value, source: str, target: str, clipped: bool = False) -> Value:
+        """x as a value of another dtype. clipped: whether it is known to be a number that int32 has, and not NaN."""
         b, kind = self.b, register_type(target)
         if source == target:
             return x
@@ -142,6 +143,8 @@ class Arithmetic:
             return self.rounded(b.convert("fptrunc" if narrower else "fpext", x, kind), target)
         if source in FLOATING:
             bits = max(32, 8 * BYTES[target])
+            if clipped:
+                return b.convert("trunc", b.convert("fptosi", x, f"i{bits}"), kind)
             low = b.number(-2.0 ** (bits - 1), x.type)
             fits = b.compare("oge", x, low) & b.compare("olt", x, b.number(2.0 ** (bits - 1), x.type))
             return b.convert("trunc", b.convert("fptosi", b.select(fits, x, low), f"i{bits}"), kind)
@@ -255,6 +258,17 @@ def function_call(b: Builder, name: str, arguments: Sequence[Value]) -> Value:
 def is_number(v: Scalar) -> bool:
     """Whether it is a constant, and not NaN."""
     return v.op == "const" and v.data == v.data
+
+
+def is_clipped(v: Scalar) -> bool:
+    """Whether a value is a number between two constants of int32, also where it is computed of a NaN: the form in which
+    `_mxc_saturate` says it."""
+    outer = v.args[0] if v.op == "rint" else v
+    if outer.op not in ("max", "min") or outer.args[0].op != "where":
+        return False
+    test, x, end = outer.args[0].args
+    return (test.op == {"max": "lt", "min": "gt"}[outer.op] and test.args == (x, end)
+            and all(is_number(c) and abs(c.data) < 2**31 for c in (end, outer.args[1])))
 
 
 def element_dtype(x: Value) -> str:

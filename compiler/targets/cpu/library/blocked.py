@@ -9,8 +9,9 @@ A unit of work is a band of output rows of one image, and some of its filters:
             tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
             after the last grain: the epilogue         in registers too, if it is brief
 
-A pixel's channels, or pairs of them, are broadcast one by one; weights come as one vector after the other. Tiles of a
-band differ by one pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
+A pixel's channels are broadcast one by one, of bfloat16 in pairs, or, of numbers of 8 bits, four by four as the bytes
+of an int32; weights come as one vector after the other. Tiles of a band differ by one pixel at most, so there is no
+short last one; in a band with few pixels, each pixel is a tile.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import BlockedConvolution
+from mxc.compiler.kernel.geometry import BlockedConvolution, BlockedQuads
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
@@ -28,7 +29,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, 
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import multiply, multiply_pairs, print_tiles, sizes, zeros
+from mxc.compiler.targets.cpu.library.tile import multiply, multiply_pairs, multiply_quads, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -167,6 +168,11 @@ class _Blocked(Function):
         self.data, self.weight = self.epilogue.buffers[:2]
         if self.g.paired:  # from here on a pair is an element of the computing dtype's size
             self.data, self.weight = printing.array(self.data.pointer), printing.array(self.weight.pointer)
+        self.quads = isinstance(printing.geometry, BlockedQuads)
+        if isinstance(self.g, BlockedQuads):
+            self.signed = self.data.dtype == "int8"
+            if not self.g.plain:  # what is read of the data is four numbers of 8 bits, not one
+                self.data = self.array(self.data.pointer)
 
     @functools.cached_property
     def cut(self) -> BlockedCut[Value]:
@@ -269,8 +275,12 @@ class _Blocked(Function):
                 here = [(line.at(offset), place) for line, place in lines]
                 if self.block > 1:
                     prefetch(ahead.at((k * given.taps + tap) * columns), 2)
-                add = multiply_pairs if self.g.paired else multiply
-                add(b, self.isa, sums, here, row, columns, self.block * together)
+                count = self.block * together
+                if self.quads:
+                    multiply_quads(b, self.isa, sums, here, row, columns, count, signed_row=True)
+                else:
+                    add = multiply_pairs if self.g.paired else multiply
+                    add(b, self.isa, sums, here, row, columns, count)
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
@@ -299,7 +309,11 @@ class _Blocked(Function):
         b, w, cut = self.b, self.window, self.cut
         left, width = w.pad[2], w.data[2]
         for k in b.range(0, cut.blocks):
-            plane = self.data.at(image * self.strides[0] + (group * cut.blocks + k) * self.strides[1])
+            first = self.data.at(image * self.strides[0])
+            if isinstance(self.g, BlockedQuads) and self.g.plain:
+                planes = [first.at(b.minimum(k * 4 + i, self.g.planes - 1) * self.strides[1]) for i in range(4)]
+            else:
+                planes = [first.at((group * cut.blocks + k) * self.strides[1])]
             for kd in b.range(0, w.kernel[0]):
                 z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
                 for r in b.range(0, cut.rows):
@@ -307,24 +321,16 @@ class _Blocked(Function):
                     inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
                     begin, end = within_border(inside, left, width, cut.pitch)
                     line = target.at(((k * w.kernel[0] + kd) * cut.rows + r) * (cut.pitch * self.block))
-                    row = plane.at(z * self.strides[2] + y * self.strides[3])
-                    self._copy_row(line, row, begin, end, left)
+                    rows = [plane.at(z * self.strides[2] + y * self.strides[3]) for plane in planes]
+                    self._copy_row(line, rows, begin, end, left)
 
-    def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
-        """line[x] = row[x - left] for begin <= x < end, else 0."""
-        b, lanes, convert, zero = self.b, self.lanes, self.loaded, self.zero
+    def _copy_row(self, line: Array, rows: list[Array], begin: Value, end: Value, left: Value) -> None:
+        """line[x] = row[x - left] for begin <= x < end, else 0. rows: the row, or those of four planes."""
+        b, lanes, convert, zero, row = self.b, self.lanes, self.loaded, self.zero, rows[0]
         if self.g.paired:
             lanes, zero = self.block, b.zero(vector_type(TYPES[self.dtype], self.block))
-        if self.block == 1:  # pixels lie next to each other; what a last vector writes too much is overwritten later
-            for x in b.range(0, begin, lanes):
-                line.put(x, zero)
-            whole = end - (end - begin) % lanes
-            for x in b.range(begin, whole, lanes):
-                line.put(x, convert(row.vector(x - left, lanes), row.dtype))
-            for x in b.range(whole, end, lanes):
-                line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
-            for x in b.range(end, self.cut.pitch, lanes):
-                line.put(x, zero)
+        if self.block == 1 or self.quads:
+            self._copy_together(line, rows, *(x * self.block for x in (begin, end, left, self.cut.pitch)))
             return
         for x in b.range(0, begin):
             line.put(x * lanes, zero)
@@ -332,6 +338,34 @@ class _Blocked(Function):
             line.put(x * lanes, convert(row.vector((x - left) * self.strides[4], lanes), row.dtype))
         for x in b.range(end, self.cut.pitch):
             line.put(x * lanes, zero)
+
+    def _copy_together(self, line: Array, rows: list[Array], begin: Value, end: Value, left: Value, pitch: Value,
+                       ) -> None:
+        """`_copy_row` of pixels that lie next to each other, in elements of these. What a last vector writes too much
+        is overwritten later."""
+        b, lanes, zero = self.b, self.lanes, self.zero
+        flip = b.number(-0x7F7F7F80, zero.type) if self.quads and self.signed else None  # adds 128 to each byte
+
+        def read(x: Value, mask: Value | None = None) -> Value:
+            parts = [row.vector(x - left, lanes, mask) for row in rows]
+            if len(parts) == 1:
+                made = self.loaded(parts[0], rows[0].dtype)
+            else:  # a byte of each plane
+                wide = [b.convert("zext", part, "i32") for part in parts]
+                shifted = [b.binary("shl", part, b.number(8 * i, zero.type)) for i, part in enumerate(wide)]
+                made = functools.reduce(functools.partial(b.binary, "or"), shifted)
+            return made if flip is None else b.binary("xor", made, flip)
+
+        around = zero if flip is None else flip
+        for x in b.range(0, begin, lanes):
+            line.put(x, around)
+        whole = end - (end - begin) % lanes
+        for x in b.range(begin, whole, lanes):
+            line.put(x, read(x))
+        for x in b.range(whole, end, lanes):
+            line.put(x, read(x, b.first_lanes(end - x, lanes)))
+        for x in b.range(end, pitch, lanes):
+            line.put(x, around)
 
     def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
         """The epilogue over a finished tile: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""

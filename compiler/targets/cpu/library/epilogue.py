@@ -6,6 +6,7 @@ from typing import Any
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import affine
+from mxc.compiler.kernel.geometry import BlockedQuads
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.kernel.ir import Value as Scalar
 from mxc.compiler.kernel.math import expand_all
@@ -24,7 +25,9 @@ class Lane:
 Axis = Value | Lane  # a Value is one number for all lanes, or a vector with a number for each
 # An index at a point is a sum: what all lanes share, a stride times the lane's number, and a vector of numbers.
 Terms = tuple[Value, Value | None, Value | None]
-BRIEF = 10  # an epilogue that computes at most so many values for each result may be printed many times
+# An epilogue that computes at most so many values for each result may be printed many times. Sums of four products at a
+# time are soon done, so that a way through memory, which is spared so, would take longer than they do.
+BRIEF, BRIEF_OF_QUADS = 10, 20
 
 
 class Epilogue:
@@ -47,8 +50,8 @@ class Epilogue:
     @property
     def brief(self) -> bool:
         """Whether it may be printed for each vector of a register tile: few values, and lanes next to each other."""
-        indices = self._indices()
-        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= BRIEF
+        indices, most = self._indices(), BRIEF_OF_QUADS if isinstance(self.kernel.geometry, BlockedQuads) else BRIEF
+        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= most
                 and all(_together(index) for index in indices))
 
     def _indices(self) -> list[Scalar]:

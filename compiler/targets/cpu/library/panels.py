@@ -26,7 +26,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly,
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import Row, bring, reached
-from mxc.compiler.targets.cpu.library.tile import add_products, add_quads, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import add_products, multiply_quads, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PANELS = 16  # a band has at most so many panels, unless one output row fills more
@@ -196,7 +196,7 @@ class _Panels(Function):
             for k in b.range(0, given.depth, carry=sums):
                 row, line = factors.at(k * self.rows), panel.at(k * self.columns)
                 if isinstance(self.printing.geometry, QuadConvolution):
-                    add_quads(b, self.isa, sums, [(row, i) for i in range(rows)], line)
+                    multiply_quads(b, self.isa, sums, [(row, i) for i in range(rows)], line)
                 else:
                     add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
 

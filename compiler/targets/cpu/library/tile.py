@@ -140,18 +140,23 @@ def add_products(
             sums[i * vectors + j] = b.fma(x, columns[j], sums[i * vectors + j])
 
 
-def add_quads(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, int]], row: Array) -> None:
-    """Does what `add_products` does, for elements that are four numbers of 8 bits each, in sums of int32: those of the
-    row are uint8, those of the factors int8. No product or sum is cut."""
-    lanes, vectors = isa.lanes(row.dtype), len(sums) // len(factors)
+def multiply_quads(
+    b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int = 0,
+    count: int = 1, signed_row: bool = False,
+) -> None:
+    """Does what `multiply` does, for elements that are four numbers of 8 bits each, in sums of int32. Those of the row
+    are uint8 and those of the lines int8, or, `signed_row`, the other way round. No product or sum is cut."""
+    lanes, vectors = isa.lanes(row.dtype), len(sums) // len(lines)
     if isa.dots:
-        _assembled(b, isa, sums, factors, row, 0, 1, "vpdpbusd")
+        _assembled(b, isa, sums, lines, row, pitch, count, "vpdpbusd", signed_row)
         return
-    columns = [row.vector(j * lanes, lanes) for j in range(vectors)]
-    for i, (line, place) in enumerate(factors):
-        x = line.broadcast(place, lanes)
-        for j in range(vectors):
-            sums[i * vectors + j] = _dots(b, isa, sums[i * vectors + j], columns[j], x)
+    for u in range(count):
+        columns = [row.vector(u * pitch + j * lanes, lanes) for j in range(vectors)]
+        for i, (line, begin) in enumerate(lines):
+            x = line.broadcast(begin + u, lanes)
+            for j, column in enumerate(columns):
+                pair = (x, column) if signed_row else (column, x)
+                sums[i * vectors + j] = _dots(b, isa, sums[i * vectors + j], *pair)
 
 
 def multiply_pairs(
@@ -232,11 +237,11 @@ def add_in_turn(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple
 
 def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
-    step: str = "",
+    step: str = "", row_first: bool = False,
 ) -> None:
     """Does what `multiply` does, in one piece of assembly. Its operands are the sums, registers for a row's vectors and
     a factor, the sums as they were (in the same registers), and pointers. step: the instruction that adds, where it is
-    no multiply-add of floats."""
+    no multiply-add of floats; row_first: whether its first operand is the row's vector, and not the factor."""
     vectors, kind, size = len(sums) // len(lines), sums[0].type, BYTES[row.dtype]
     letter, wide, places = {4: "s", 8: "d"}[size], isa.vector_bytes, len(sums)
     step = step or f"vfmadd231p{letter}"
@@ -249,7 +254,9 @@ def _assembled(
                  for j in range(vectors)]
         for i, (line, begin) in enumerate(lines):
             text.append(f"vbroadcasts{letter} {(begin + u) * size}{at[line.pointer.text]}, ${factor}")
-            text += [f"{step} ${factor}, ${places + j}, ${i * vectors + j}" for j in range(vectors)]
+            for j in range(vectors):
+                pair = (places + j, factor) if row_first else (factor, places + j)
+                text.append(f"{step} ${pair[0]}, ${pair[1]}, ${i * vectors + j}")
     register = "v" if isa.registers > 16 else "x"
     bound = [*[f"={register}"] * places, *[f"=&{register}"] * (vectors + 1), *map(str, range(places)),
              *["r"] * len(pointers), "~{memory}"]
