@@ -200,7 +200,7 @@ def blocked_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shap
     rank, filters = len(params.kernel), params.num_filter // params.num_group
     channels = data[1] * (data[-1] if len(data) == rank + 3 else 1) // params.num_group
     depth = channels * prod(params.kernel)
-    rows = (depth // 2, params.columns, 2) if params.paired else (depth, params.columns)
+    rows = (depth // 2, params.columns, 2) if params.get("paired") else (depth, params.columns)
     expected = (params.num_group, -(-filters // params.columns), *rows)
     expect_shape("packed weight", expected, weight)
     space = _windows(params, data[2 : 2 + rank])
