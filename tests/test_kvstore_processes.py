@@ -60,6 +60,8 @@ def test_two_workers_train_as_one_with_the_whole_batch(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [("--network", "mlp"), ("--network", "lenet", "--optimizer", "adam"),
                                      ("--api", "bucketing"), ("--api", "gluon"), ("--api", "gluon", "--own-updates"),
+                                     ("--api", "rows"), ("--api", "rows", "--optimizer", "adam"),
+                                     ("--api", "rows", "--own-updates"),
                                      ("--optimizer", "lamb")], ids=" ".join)
 def test_workers_train_as_one(tmp_path: Path, options: tuple[str, ...]) -> None:
     wanted = trained(tmp_path, 0, 0, "none", *options)[0]
@@ -101,10 +103,19 @@ kv.pushpull("a", value, out=value)
 tell("pushpull", value.asnumpy()[0, 0])
 kv.row_sparse_pull("a", out=out, row_ids=mx.nd.array([2]))
 tell("rows", out.asnumpy().ravel().tolist())
+sparse = mx.kv.create("dist_sync")
+sparse.init("s", mx.nd.ones((3, 2)).tostype("row_sparse"))
+sparse.push("s", mx.nd.sparse.row_sparse_array((mx.nd.ones((1, 2)), [rank]), shape=(3, 2)))
+some = mx.nd.sparse.zeros("row_sparse", (3, 2))
+sparse.row_sparse_pull("s", out=some, row_ids=mx.nd.array([2, 1, 1]))
+tell("some", some.indices.asnumpy().tolist(), some.asnumpy().ravel().tolist())
+sparse.pull("s", out=some, ignore_sparse=False)
+tell("stored", some.indices.asnumpy().tolist())
 if rank == 1:
     refused(lambda: kv.init("other", mx.nd.ones((2,))))
     refused(lambda: kv.push("a", mx.nd.ones((4,))))
     refused(lambda: kv.push("a", mx.nd.ones((3, 2), dtype="float16")))
+    refused(lambda: kv.push("a", mx.nd.ones((3, 2)).tostype("csr")))
     refused(lambda: kv.push("never", mx.nd.ones((3, 2))))
     kv.init("c", mx.nd.ones((3,)))
 else:
@@ -145,9 +156,10 @@ def test_stores_do_what_mxnets_do(tmp_path: Path) -> None:
         refused = [line for line in told if line.startswith("refused")]
         assert [line for line in told if not line.startswith("refused")] == [
             "first [5.0, 5.0, 5.0, 5.0, 5.0, 5.0]", "sum [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]", "pushpull 3.0",
-            "rows [0.0, 0.0, 0.0, 0.0, 3.0, 3.0]", "2bit [0.0, -1.0, 1.0]", "2bit [1.0, -1.0, 1.0]",
+            "rows [0.0, 0.0, 0.0, 0.0, 3.0, 3.0]", "some [1, 2] [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]", "stored [0, 1]",
+            "2bit [0.0, -1.0, 1.0]", "2bit [1.0, -1.0, 1.0]",
             "2bit [0.0, -1.0, 1.0]", "adam [0.9, 0.9] DistKVStore dist_sync"]
-        assert len(refused) == 4 * rank
+        assert len(refused) == 5 * rank
     assert "initializes the key 'other', where worker 0 initialized 'c'" in found.stdout
     assert "has a value of dtype float32; what is pushed has float16" in found.stdout
     states = mx.optimizer.get_updater(mx.optimizer.create("adam"))
