@@ -26,6 +26,7 @@ MARK = "DIST_KILLS"  # an environment variable that all processes of a case inhe
 TARGETS = ("worker", "process", "server", "launcher", "terminate", "interrupt", "async worker", "async restart")
 SECONDS = 10.0  # until the others have their error
 LEFT = 30.0  # until nothing is left, on a machine that may be busy
+AGENTS = 120.0  # until Ray's own agents have noticed that the node is gone for which they were just starting
 
 
 class Case(NamedTuple):
@@ -49,6 +50,11 @@ def marked(mark: str) -> dict[int, str]:
             except OSError:
                 continue
     return found
+
+
+def are_agents(processes: dict[int, str]) -> bool:
+    """Whether all these are Ray's agents of a node, which run nothing of the program's."""
+    return all(line.startswith("ray::") and line.split()[0].endswith("Agent") for line in processes.values())
 
 
 def victim(case: Case, launcher: int, mark: str, rng: random.Random) -> int | None:
@@ -109,7 +115,7 @@ def _judged(case: Case, process: subprocess.Popen, lines: list[tuple[float, str]
     except subprocess.TimeoutExpired:
         code = None
     ended = time.monotonic() - killed
-    while (left := marked(mark)) and time.monotonic() - killed < LEFT + ended:
+    while (left := marked(mark)) and time.monotonic() - killed < ended + (AGENTS if are_agents(left) else LEFT):
         time.sleep(0.2)
     reader.join(5)
     text = "\n".join(line for _, line in lines)

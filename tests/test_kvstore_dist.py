@@ -409,5 +409,14 @@ def test_a_backward_run_tells_of_gradients_before_it_ends(monkeypatch: pytest.Mo
 def test_without_other_processes_an_error_says_what_starts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DMLC_NUM_WORKER", "DMLC_NUM_SERVER"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(MXNetError, match="mxc launch -n WORKERS"):
-        mx.kv.create("dist_sync")
+    for kind in ("dist_sync", "dist_allreduce"):
+        with pytest.raises(MXNetError, match="mxc launch -n WORKERS"):
+            mx.kv.create(kind)
+
+
+def test_without_what_sums_an_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMLC_NUM_WORKER", "2")
+    monkeypatch.setenv("DMLC_WORKER_ID", "0")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MXNetError, match="pip install torch"):
+        mx.kv.create("dist_allreduce")

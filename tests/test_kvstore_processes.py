@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from mxc.kvstore import parts
 HERE = Path(__file__).parent
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None or sys.platform != "linux",
                                reason="the package ray is not there")
+
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the package torch is not there")
 
 
 def launched(*options: str, program: list[str]) -> Any:
@@ -168,11 +173,111 @@ def test_stores_do_what_mxnets_do(tmp_path: Path) -> None:
 
 
 @needs_ray
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["module", "gluon"])
+def test_workers_without_servers_train_as_one(tmp_path: Path, api: str) -> None:
+    found = trained(tmp_path, 2, 0, "dist_allreduce", "--api", api)
+    assert_same(found, trained(tmp_path, 0, 0, "none", "--api", api)[0])
+    for name in found[0]:
+        np.testing.assert_array_equal(found[0][name], found[1][name])
+
+
+SUMS = """
+import os, time
+import mxc as mx
+kv = mx.kv.create("dist_allreduce")
+outs, rank = [mx.nd.zeros((3,)), mx.nd.zeros((3,))], kv.rank
+def tell(*what): print("TOLD", *what, flush=True)
+kv.broadcast(7, mx.nd.ones((3,)) * (5 + rank), out=outs)
+tell("first", *[out.asnumpy().tolist() for out in outs])
+values = [mx.nd.ones((3,)) * (rank + 1), mx.nd.array([rank], dtype="int32")]
+kv.pushpull([7, 8], values)
+kv.pushpull(7, [values[0], values[0]], out=outs)
+tell("sums", values[0].asnumpy().tolist(), values[1].asnumpy().tolist(), outs[1].asnumpy().tolist())
+try:
+    kv.pushpull(7, mx.nd.sparse.zeros("row_sparse", (3, 2)))
+except mx.MXNetError as error:
+    tell("refused", error)
+kv.barrier()
+if rank == 1:
+    os._exit(3)
+try:
+    kv.pushpull(7, values[0])
+    values[0].asnumpy()
+except mx.MXNetError as error:
+    tell("failed", error)
+"""
+
+
+@needs_ray
+@needs_torch
+@pytest.mark.slow
+def test_workers_sum_without_servers_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
+    program = tmp_path / "sums.py"
+    program.write_text(SUMS)
+    found = launched("-n", "2", "-s", "0", program=[str(program)])
+    assert found.returncode == 3, found.stdout + found.stderr
+    for rank in range(2):
+        told = [line.partition("TOLD ")[2] for line in found.stdout.splitlines() if line.startswith(f"[worker {rank}]")]
+        assert told[:2] == ["first [5.0, 5.0, 5.0] [5.0, 5.0, 5.0]", "sums [3.0, 3.0, 3.0] [1] [12.0, 12.0, 12.0]"]
+        assert told[2].startswith("refused") and "dist_allreduce sums dense arrays" in told[2]
+    assert "kvstore: the workers cannot sum any more: one of them has been killed" in found.stdout
+
+
+@needs_ray
 @pytest.mark.parametrize("target", ["worker", *(pytest.param(each, marks=pytest.mark.slow) for each in
                                                 dist_kills.TARGETS[1:])])
 def test_what_is_killed_ends_as_promised(target: str) -> None:
     found = dist_kills.run(dist_kills.Case(target, 0.5))
     assert found["wrong"] == "", "\n".join(line for _, line in found["lines"])
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[Any]:
+    """A cluster that runs already, see dist_nodes.py: its address, and a function that kills one of its two nodes."""
+    running = subprocess.Popen([sys.executable, str(HERE / "dist_nodes.py")], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert running.stdin is not None and running.stdout is not None
+    orders = running.stdin
+
+    def kill() -> None:
+        orders.write("kill\n")
+        orders.flush()
+
+    try:
+        yield running.stdout.readline().strip(), kill
+    finally:
+        orders.close()
+        running.wait(60)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_workers_on_several_nodes_train_and_end_when_a_node_is_killed(tmp_path: Path, two_nodes: Any) -> None:
+    address, kill = two_nodes
+    program = [sys.executable, str(HERE / "dist_training.py"), str(tmp_path / "found"), "--kind", "dist_sync", "--tell"]
+    command = [sys.executable, "-m", "mxc", "launch", "--address", address, "-n", "2", "-s", "2", *program]
+    subprocess.run(command, check=True, capture_output=True, timeout=240)  # a node has one CPU, so each has a worker
+    assert_same([parameters(tmp_path / f"found/{rank}.npz") for rank in range(2)],
+                trained(tmp_path, 0, 0, "none")[0])
+    running = subprocess.Popen([*command, "--epochs", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True)
+    try:
+        assert running.stdout is not None
+        told: list[str] = []
+        for line in running.stdout:
+            told.append(line)
+            if sum("] training" in each for each in told) == 2:
+                break
+        kill()
+        told += running.communicate(timeout=240)[0].splitlines(keepends=True)
+    finally:
+        running.kill()
+    text = "".join(told)
+    assert running.returncode == 137, text
+    assert len(re.findall(r"^\[worker \d\] \S*MXNetError: kvstore: .* the (workers|others) cannot go on", text,
+                          re.MULTILINE)) == 1, text
 
 
 @needs_ray

@@ -101,12 +101,13 @@ class Item:
 
 
 class Exchange:
-    """servers: the actors. rank: of this worker."""
+    """servers: the actors. rank: of this worker. is_ordered: send one item after the other, in the order in which they
+    came."""
 
-    def __init__(self, servers: Sequence[Any], rank: int):
-        self.servers, self.rank = servers, rank
+    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False):
+        self.servers, self.rank, self.is_ordered = servers, rank, is_ordered
         self.error: MXNetError | None = None
-        self._queues: dict[tuple[int, Key], deque[Item]] = {}
+        self._queues: dict[tuple[int, Key] | None, deque[Item]] = {}
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         self._waiting = self._open = 0  # items in the queue, and all that are not done
         self._closed = False
@@ -119,7 +120,7 @@ class Exchange:
         """Send these when they are ready. Raises MXNetError, nothing being sent, after an earlier item failed."""
         def change() -> None:
             for item in items:
-                self._queues.setdefault((item.store, item.key), deque()).append(item)
+                self._queues.setdefault(self._queue(item), deque()).append(item)
             self._waiting += len(items)
             self._open += len(items)
 
@@ -146,6 +147,9 @@ class Exchange:
         self._answers.put(None)
 
     # -- the thread that sends
+
+    def _queue(self, item: Item) -> tuple[int, Key] | None:
+        return None if self.is_ordered else (item.store, item.key)
 
     def _heads(self) -> list[Item]:
         return [items[0] for items in self._queues.values() if items]
@@ -184,7 +188,7 @@ class Exchange:
                     break
                 chosen.append(item)
             for item in list(chosen):
-                waiting = self._queues[item.store, item.key]
+                waiting = self._queues[self._queue(item)]
                 waiting.popleft()
                 while waiting and waiting[0].source is None:  # a pull behind a push goes with it
                     chosen.append(waiting.popleft())
