@@ -28,7 +28,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 def launched(*options: str, program: list[str]) -> Any:
     command = [sys.executable, "-m", "mxc", "launch", "--store", "150M", "--cpus", "0.5", *options, sys.executable,
                *program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def parameters(path: Path) -> dict[str, np.ndarray]:
@@ -44,7 +44,7 @@ def trained(tmp_path: Path, workers: int, servers: int, kind: str, *options: str
         found = launched("-n", str(workers), "-s", str(servers), "--env", f"{parts.BOUND}=1000", program=program)
         assert found.returncode == 0, found.stdout + found.stderr
     else:
-        subprocess.run([sys.executable, *program], check=True, capture_output=True, timeout=120)
+        subprocess.run([sys.executable, *program], check=True, capture_output=True, timeout=600)
     return [parameters(folder / f"{rank}.npz") for rank in range(max(workers, 1))]
 
 
@@ -229,7 +229,7 @@ def test_workers_sum_without_servers_and_a_lost_one_is_an_error(tmp_path: Path) 
 @pytest.mark.parametrize("target", ["worker", *(pytest.param(each, marks=pytest.mark.slow) for each in
                                                 dist_kills.TARGETS[1:])])
 def test_what_is_killed_ends_as_promised(target: str) -> None:
-    found = dist_kills.run(dist_kills.Case(target, 0.5))
+    found = dist_kills.run(dist_kills.Case(target, 0.5), patience=4)  # dist_kills.py itself looks at the time
     assert found["wrong"] == "", "\n".join(line for _, line in found["lines"])
 
 
