@@ -1,6 +1,6 @@
 """A program that trains a network on made data, alone or as one of several workers, and saves its parameters.
 
-dist_training.py PATH --network mlp|lenet --kind none|dist_sync|dist_async --api module|gluon|bucketing|rows
+dist_training.py PATH --network mlp|lenet --kind none|dist_sync|dist_async --api module|gluon|bucketing|rows|csr
 """
 from __future__ import annotations
 
@@ -146,6 +146,35 @@ def with_rows(options, store):
             for name, value in net.collect_params().items()}
 
 
+def with_csr(options, store):
+    """A linear model of csr data in a module, whose row_sparse weight is pulled row by row."""
+    rng = np.random.RandomState(3)
+    values = rng.rand(ROWS * STEPS, WORDS).astype("f") * (rng.rand(ROWS * STEPS, WORDS) < 0.01)
+    labels = rng.randint(0, CLASSES, ROWS * STEPS).astype("f")
+    values, labels = (shares(store, each) for each in (values, labels))
+    rows = ROWS // (1 if store is None else store.num_workers)
+    batches = mx.io.NDArrayIter(mx.nd.array(values).tostype("csr"), labels, rows, last_batch_handle="discard")
+    weight = mx.sym.var("weight", stype="row_sparse", shape=(WORDS, CLASSES))
+    x = mx.sym.broadcast_add(mx.sym.sparse.dot(mx.sym.var("data", stype="csr"), weight),
+                             mx.sym.var("bias", shape=(1, CLASSES)))
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(x, mx.sym.var("softmax_label"), name="softmax"))
+    module.bind(batches.provide_data, batches.provide_label)
+    mx.random.seed(0 if store is None else store.rank)
+    np.random.seed(0 if store is None else store.rank)
+    module.init_params(mx.init.Uniform(1))
+    module.init_optimizer(kvstore=mx.kv.create("local") if store is None else store, optimizer=options.optimizer,
+                          optimizer_params={"learning_rate": 0.5, "wd": 0.01})
+    for epoch in range(options.epochs):
+        batches.reset()
+        for batch in batches:
+            if epoch:  # before, whole weights are pulled
+                module.prepare(batch, sparse_row_id_fn=lambda batch: {"weight": batch.data[0].indices})
+            module.forward(batch, is_train=True)
+            module.backward()
+            module.update()
+    return {name: value.asnumpy() for name, value in module.get_params()[0].items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("path")
@@ -158,7 +187,7 @@ def main() -> None:
     parser.add_argument("--tell", action="store_true", help="print a line when training begins")
     options = parser.parse_args()
     store = None if options.kind == "none" else mx.kv.create(options.kind)
-    found = {"gluon": with_gluon, "rows": with_rows}.get(options.api, with_module)(options, store)
+    found = {"gluon": with_gluon, "rows": with_rows, "csr": with_csr}.get(options.api, with_module)(options, store)
     rank = 0 if store is None else store.rank
     os.makedirs(options.path, exist_ok=True)
     np.savez(f"{options.path}/{rank}.npz", **found)

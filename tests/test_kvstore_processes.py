@@ -66,7 +66,7 @@ def test_two_workers_train_as_one_with_the_whole_batch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [("--network", "mlp"), ("--network", "lenet", "--optimizer", "adam"),
                                      ("--api", "bucketing"), ("--api", "gluon"), ("--api", "gluon", "--own-updates"),
                                      ("--api", "rows"), ("--api", "rows", "--optimizer", "adam"),
-                                     ("--api", "rows", "--own-updates"),
+                                     ("--api", "rows", "--own-updates"), ("--api", "csr"),
                                      ("--optimizer", "lamb")], ids=" ".join)
 def test_workers_train_as_one(tmp_path: Path, options: tuple[str, ...]) -> None:
     wanted = trained(tmp_path, 0, 0, "none", *options)[0]
