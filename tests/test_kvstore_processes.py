@@ -200,6 +200,19 @@ try:
 except mx.MXNetError as error:
     tell("refused", error)
 kv.barrier()
+many = [mx.nd.ones((1000, rank + 2)) for rank in range(9)]
+for i, each in enumerate(many):
+    if rank == 0:
+        time.sleep(0.01)
+    kv.pushpull(i, each)
+tell("many", *{float(each.asnumpy().mean()) for each in many})
+other = mx.kv.create("dist_allreduce")
+wrong = mx.nd.ones((3 + rank,))
+try:
+    other.pushpull("a", wrong)
+    wrong.asnumpy()
+except mx.MXNetError as error:
+    tell("different", error)
 if rank == 1:
     os._exit(3)
 try:
@@ -222,6 +235,7 @@ def test_workers_sum_without_servers_and_a_lost_one_is_an_error(tmp_path: Path) 
         told = [line.partition("TOLD ")[2] for line in found.stdout.splitlines() if line.startswith(f"[worker {rank}]")]
         assert told[:2] == ["first [5.0, 5.0, 5.0] [5.0, 5.0, 5.0]", "sums [3.0, 3.0, 3.0] [1] [12.0, 12.0, 12.0]"]
         assert told[2].startswith("refused") and "dist_allreduce sums dense arrays" in told[2]
+        assert told[3] == "many 2.0" and f"this one for those of 'a' (float32 ({3 + rank},))" in told[4]
     assert "kvstore: the workers cannot sum any more: one of them has been killed" in found.stdout
 
 

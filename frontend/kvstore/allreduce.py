@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import zlib
 from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -38,7 +41,7 @@ class Reducer:
         from ray.util import collective
         from ray.util.collective import types
 
-        self.collective, self.name = collective, name
+        self.collective, self.types, self.name = collective, types, name
         self._tried(lambda: collective.init_collective_group(workers, rank, types.Backend(BACKEND), name,
                                                              SECONDS * 1000))
 
@@ -53,21 +56,45 @@ class Reducer:
     # many parameters: it is called as a server is
     def exchange(self, store: int, rank: int, message: int, pushed: Any, values: Sequence[np.ndarray],
                  pulled: Sequence[Any], settings: Any) -> list[np.ndarray]:
-        """The sums of these values over all workers."""
-        return [self._changed(lambda memory: self.collective.allreduce(memory, self.name), value) for value in values]
+        """The sums of these values over all workers. Messages of other workers may have more or fewer values: as many
+        are summed at once as all have."""
+        sums: list[np.ndarray] = []
+        while len(sums) < len(values):
+            together = _of_one_dtype(values[len(sums):])
+            together = together[:self._least(len(together))]
+            names = [name for name, _ in pushed[len(sums):len(sums) + len(together)]]
+            asked = [(name, value.shape, value.dtype.name) for name, value in zip(names, together, strict=True)]
+            digest = zlib.crc32(repr(asked).encode())
+            if self._least(digest) != -self._least(-digest):
+                raise MXNetError("kvstore: the workers ask for the sums of different arrays, this one for those of "
+                                 + ", ".join(f"{name[0]!r} ({dtype} {shape})" for name, shape, dtype in asked)[:300])
+            memory = np.concatenate([value.reshape(-1) for value in together])
+            self._tried(partial(self.collective.allreduce, memory, self.name))
+            ends = np.cumsum([value.size for value in together])
+            sums += [part.reshape(value.shape) for part, value in zip(np.split(memory, ends[:-1]), together,
+                                                                      strict=True)]
+        return sums
+
+    def _least(self, number: int) -> int:
+        """The least of the workers' numbers."""
+        memory = np.array([number], np.int64)
+        self._tried(partial(self.collective.allreduce, memory, self.name, self.types.ReduceOp.MIN))
+        return int(memory[0])
 
     def broadcast(self, value: np.ndarray) -> np.ndarray:
         """The value that worker 0 has."""
-        return self._changed(lambda memory: self.collective.broadcast(memory, 0, self.name), value)
+        memory = np.array(value).reshape(-1)  # what came is not ours to write
+        self._tried(lambda: self.collective.broadcast(memory, 0, self.name))
+        return memory.reshape(value.shape)
 
     def barrier(self) -> None:
         """Return when all workers have come here."""
         self._tried(lambda: self.collective.barrier(self.name))
 
-    def _changed(self, call: Any, value: np.ndarray) -> np.ndarray:
-        memory = np.array(value).reshape(-1)  # what came is not ours to write
-        self._tried(lambda: call(memory))
-        return memory.reshape(value.shape)
+
+def _of_one_dtype(values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The first values, up to one of another dtype."""
+    return list(takewhile(lambda value: value.dtype == values[0].dtype, values))
 
 
 class AllReduce(KVStoreBase):
@@ -154,8 +181,8 @@ class AllReduce(KVStoreBase):
                 target[:] = found
 
     def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
-        """Sum a key's values over devices and workers into `out`; into `value` without it. It returns at once. Raises
-        MXNetError for arrays that are not dense, and for shapes that differ."""
+        """Sum a key's values over devices and workers into `out`; into `value` without it. It returns at once. The
+        priority changes nothing. Raises MXNetError for arrays that are not dense, and for shapes that differ."""
         self._exchange.check()
         if engine.is_inside():
             raise MXNetError("a kvstore of the type 'dist_allreduce' cannot be used inside of an operator")
@@ -165,8 +192,7 @@ class AllReduce(KVStoreBase):
             source = total(values)._array
             rows = source.shape[0] if source.shape else 1
             layout = Layout(source.shape, source.dtype, (Part(one, 0, 0, 0, rows),), True)
-            items.append(Item(0, one, layout, source, [each._array for each in targets[one]], 0, 0, priority, None,
-                              None))
+            items.append(Item(0, one, layout, source, [each._array for each in targets[one]], 0, 0, 0, None, None))
         self._exchange.submit(items)
 
     @staticmethod

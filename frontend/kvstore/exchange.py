@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice, takewhile
 from math import prod
 from typing import Any
 
@@ -101,8 +102,7 @@ class Item:
 
 
 class Exchange:
-    """servers: the actors. rank: of this worker. is_ordered: send one item after the other, in the order in which they
-    came."""
+    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came."""
 
     def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False):
         self.servers, self.rank, self.is_ordered = servers, rank, is_ordered
@@ -152,7 +152,11 @@ class Exchange:
         return None if self.is_ordered else (item.store, item.key)
 
     def _heads(self) -> list[Item]:
-        return [items[0] for items in self._queues.values() if items]
+        """Those that nothing has to be sent before, and with is_ordered the ready ones behind the first."""
+        if not self.is_ordered:
+            return [items[0] for items in self._queues.values() if items]
+        items = self._queues.get(None, ())
+        return list(islice(items, 1 + sum(1 for _ in takewhile(Item.is_ready, items))))
 
     def _may_send(self) -> bool:
         if self._closed or self.error is not None:
