@@ -7,6 +7,8 @@ is its round n. Ray may start calls of one worker in another order than they wer
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -24,8 +26,18 @@ from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
 from mxc.runtime.sparse_array import SparseArray
 
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
+KEPT, KEPT_ARRAY = 512 << 20, 32 << 20  # bytes: of free memory, and of the largest array that uses it
 Asked = np.ndarray | None  # numbers of rows; None: all
 Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has when it pushes; None of others
+
+
+def _keep_memory() -> None:
+    """Have this process keep the memory of arrays that it drops, for those of the next round: memory that is new from
+    the system costs more than the sum that is written there."""
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
+        library.mallopt(MMAP_THRESHOLD, KEPT_ARRAY)
+        library.mallopt(TRIM_THRESHOLD, KEPT)
 
 
 class _Part:
@@ -66,6 +78,7 @@ class Server:
 
     def __init__(self, number: int, workers: int):
         self.number, self.workers = number, workers
+        _keep_memory()
         self.stores: dict[int, _Store] = {}
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
