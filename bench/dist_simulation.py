@@ -33,7 +33,7 @@ class Step(NamedTuple):
 def step(shapes: list[tuple[int, ...]], workers: int, servers: int) -> Step:
     """One step of synchronous training."""
     spread = Spread(servers)
-    layouts = [spread.layout(i, shape, "float32", 4, False) for i, shape in enumerate(shapes)]
+    layouts = [spread.layout(i, shape, "float32", False) for i, shape in enumerate(shapes)]
     sizes = [4 * math.prod(shape) for shape in shapes]
     batches: list[tuple[float, dict[int, int]]] = []  # when it is finished, and its bytes on each server
     done, first, total = 0, len(shapes), sum(sizes)
@@ -41,7 +41,7 @@ def step(shapes: list[tuple[int, ...]], workers: int, servers: int) -> Step:
         done += sizes[i]
         held = sum(sizes[i:first])
         if held >= LEAST or i == 0 or held + sizes[i - 1] > MOST:
-            on = {server: sum(4 * (p.end - p.begin) for p in parts) for server, parts in
+            on = {server: sum(layouts[p.key].row_bytes() * (p.end - p.begin) for p in parts) for server, parts in
                   messages([p for layout in layouts[i:first] for p in layout.parts]).items()}
             batches.append((FORWARD + BACKWARD * done / total, on))
             first = i

@@ -105,7 +105,7 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]],
             continue
         kvstore.init(name, arg_params[name])
         if update_on_kvstore or kvstore.num_workers > 1:  # all workers begin with those of worker 0
-            kvstore.pull(name, list(arrays))
+            kvstore.pull(name, list(arrays), ignore_sparse=kvstore.num_workers == 1)
 
 
 def _update_params_on_kvstore(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[Any]],

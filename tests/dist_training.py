@@ -1,6 +1,6 @@
 """A program that trains a network on made data, alone or as one of several workers, and saves its parameters.
 
-dist_training.py PATH --network mlp|lenet --kind none|dist_sync|dist_async --api module|gluon|bucketing
+dist_training.py PATH --network mlp|lenet --kind none|dist_sync|dist_async --api module|gluon|bucketing|rows|csr
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 import mxc as mx
 
-ROWS, STEPS, CLASSES = 32, 4, 5
+ROWS, STEPS, CLASSES, WORDS = 32, 4, 5, 400
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -103,6 +103,78 @@ def with_gluon(options, store):
     return {name: value.data().asnumpy() for name, value in net.collect_params().items()}
 
 
+class Words(mx.gluon.Block):
+    """Scores of words by two tables, one with row_sparse gradients alone, one that is row_sparse itself (which stores
+    must update)."""
+
+    def __init__(self, own_updates):
+        super().__init__(prefix="words_")
+        with self.name_scope():
+            self.dense = mx.gluon.nn.Embedding(WORDS, 6, sparse_grad=True)
+            self.rows = (mx.gluon.nn.Embedding(WORDS, 6, sparse_grad=True) if own_updates else
+                         mx.gluon.contrib.nn.SparseEmbedding(WORDS, 6))
+            self.out = mx.gluon.nn.Dense(CLASSES)
+
+    def forward(self, words):
+        return self.out((self.dense(words) * self.rows(words)).mean(axis=1))
+
+
+def with_rows(options, store):
+    """Embeddings, of which a batch reads few rows."""
+    rng = np.random.RandomState(2)
+    words, labels = rng.randint(0, WORDS, (ROWS * STEPS, 3)).astype("f"), rng.randint(0, CLASSES, ROWS * STEPS)
+    words, labels = (shares(store, each) for each in (words, labels.astype("f")))
+    rows = ROWS // (1 if store is None else store.num_workers)
+    net = Words(options.own_updates)
+    mx.random.seed(0)
+    np.random.seed(0)
+    net.initialize(mx.init.Uniform(1))
+    momentum = {"momentum": 0.9} if options.optimizer == "sgd" else {}
+    trainer = mx.gluon.Trainer(net.collect_params(), options.optimizer, {"learning_rate": 0.5, "wd": 0.01, **momentum},
+                               kvstore="local" if store is None else store,
+                               update_on_kvstore=False if options.own_updates else None)
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(options.epochs):
+        for i in range(STEPS):
+            at = slice(i * rows, (i + 1) * rows)
+            with mx.autograd.record():
+                value = loss(net(mx.nd.array(words[at])), mx.nd.array(labels[at]))
+            value.backward()
+            trainer.step(ROWS)
+    every = mx.nd.arange(WORDS)
+    return {name: (value.row_sparse_data(every) if "sparse" in name else value.data()).asnumpy()
+            for name, value in net.collect_params().items()}
+
+
+def with_csr(options, store):
+    """A linear model of csr data in a module, whose row_sparse weight is pulled row by row."""
+    rng = np.random.RandomState(3)
+    values = rng.rand(ROWS * STEPS, WORDS).astype("f") * (rng.rand(ROWS * STEPS, WORDS) < 0.01)
+    labels = rng.randint(0, CLASSES, ROWS * STEPS).astype("f")
+    values, labels = (shares(store, each) for each in (values, labels))
+    rows = ROWS // (1 if store is None else store.num_workers)
+    batches = mx.io.NDArrayIter(mx.nd.array(values).tostype("csr"), labels, rows, last_batch_handle="discard")
+    weight = mx.sym.var("weight", stype="row_sparse", shape=(WORDS, CLASSES))
+    x = mx.sym.broadcast_add(mx.sym.sparse.dot(mx.sym.var("data", stype="csr"), weight),
+                             mx.sym.var("bias", shape=(1, CLASSES)))
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(x, mx.sym.var("softmax_label"), name="softmax"))
+    module.bind(batches.provide_data, batches.provide_label)
+    mx.random.seed(0 if store is None else store.rank)
+    np.random.seed(0 if store is None else store.rank)
+    module.init_params(mx.init.Uniform(1))
+    module.init_optimizer(kvstore=mx.kv.create("local") if store is None else store, optimizer=options.optimizer,
+                          optimizer_params={"learning_rate": 0.5, "wd": 0.01})
+    for epoch in range(options.epochs):
+        batches.reset()
+        for batch in batches:
+            if epoch:  # before, whole weights are pulled
+                module.prepare(batch, sparse_row_id_fn=lambda batch: {"weight": batch.data[0].indices})
+            module.forward(batch, is_train=True)
+            module.backward()
+            module.update()
+    return {name: value.asnumpy() for name, value in module.get_params()[0].items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("path")
@@ -115,7 +187,7 @@ def main() -> None:
     parser.add_argument("--tell", action="store_true", help="print a line when training begins")
     options = parser.parse_args()
     store = None if options.kind == "none" else mx.kv.create(options.kind)
-    found = (with_gluon if options.api == "gluon" else with_module)(options, store)
+    found = {"gluon": with_gluon, "rows": with_rows, "csr": with_csr}.get(options.api, with_module)(options, store)
     rank = 0 if store is None else store.rank
     os.makedirs(options.path, exist_ok=True)
     np.savez(f"{options.path}/{rank}.npz", **found)

@@ -13,6 +13,7 @@ import pytest
 
 import mxc as mx
 from mxc.base import MXNetError
+from mxc.compiler.ops.storage import Rows
 from mxc.kvstore import optimizer_data, parts
 from mxc.kvstore.compression import TwoBit, unpacked
 from mxc.kvstore.exchange import Exchange, Item
@@ -27,12 +28,12 @@ def test_parts_do_not_depend_on_the_number_of_servers(monkeypatch: pytest.Monkey
     monkeypatch.setenv(parts.BOUND, "1000")
     one, three = Spread(1), Spread(3)
     for key, shape in enumerate([(30, 100), (7,), (4000,), (1,)]):
-        found, other = one.layout(key, shape, "float32", 4, False), three.layout(key, shape, "float32", 4, False)
+        found, other = one.layout(key, shape, "float32", False), three.layout(key, shape, "float32", False)
         assert [(p.begin, p.end) for p in found.parts] == [(p.begin, p.end) for p in other.parts]
-        assert found.parts[0].begin == 0 and found.parts[-1].end == np.prod(shape)
-        assert max(p.end - p.begin for p in found.parts) <= 1000
+        assert found.parts[0].begin == 0 and found.parts[-1].end == shape[0]
+        assert max(p.end - p.begin for p in found.parts) * np.prod(shape[1:]) <= 1000
     assert max(three.bytes) < 2 * min(three.bytes)
-    assert len(one.layout("whole", (3000,), "float32", 4, True).parts) == 1
+    assert len(one.layout("whole", (3000,), "float32", True).parts) == 1
     monkeypatch.setenv(parts.BOUND, "none")
     with pytest.raises(MXNetError, match="BIGARRAY_BOUND must be a whole number"):
         parts.bound()
@@ -113,7 +114,7 @@ def exchanged(server: Server, rank: int, message: int, value: Any, number: int, 
     pushed = [] if value is None else [(("w", 0), number)]
     return asyncio.create_task(server.exchange(
         0, rank, message, pushed, [] if value is None else [np.array(value, "f")],
-        [(("w", 0), number)] if pulls else []))
+        [(("w", 0), number, None)] if pulls else [], [] if value is None else [None]))
 
 
 def served(program: Callable[[], Any]) -> Any:
@@ -139,7 +140,7 @@ def test_an_optimizer_changes_the_value_and_follows_worker_0() -> None:
         await server.set_optimizer(0, data)
         assert (await exchanged(server, 0, 0, (2, 4), 1))[0].tolist() == [0, -1]
         await server.set_optimizer(0, data)  # of a worker that was started again
-        await server.exchange(0, 0, 1, [(("w", 0), 2)], [np.ones(2, "f")], [], {"lr": 0.25})
+        await server.exchange(0, 0, 1, [(("w", 0), 2)], [np.ones(2, "f")], [], [{"lr": 0.25}])
         assert (await exchanged(server, 0, 2, None, 2))[0].tolist() == [-0.25, -1.25]
 
     served(program)
@@ -195,6 +196,52 @@ def test_the_others_go_on_where_they_need_not_wait() -> None:
     served(program)
 
 
+def rows(numbers: list[int], values: list[float]) -> Rows:
+    return Rows(np.array(values, "f")[:, None], np.array(numbers, np.int64), (5, 1))
+
+
+def rows_of(server: Server, rank: int, message: int, value: Rows | None, number: int, asked: list[int]) -> asyncio.Task:
+    pushed = [] if value is None else [(("w", 0), number)]
+    return asyncio.create_task(server.exchange(
+        0, rank, message, pushed, [] if value is None else [value], [(("w", 0), number, np.array(asked, np.int64))],
+        [None] * len(pushed)))
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_server_takes_and_gives_rows_alone(is_sparse: bool) -> None:
+    async def program() -> None:
+        server = Server(0, 2)
+        for _ in range(2):
+            await server.join(None, [asyncio.get_running_loop().create_future()])
+            await server.open(0, True)
+        await server.declare(0, 0, 0, layout(shape=(5, 1)))
+        first = rows([0, 1, 2, 3, 4], [1] * 5) if is_sparse else np.ones((5, 1), "f")
+        await server.init(0, {("w", 0): first})
+        found = [rows_of(server, 0, 0, rows([1, 3], [2, 2]), 1, [0, 3]),
+                 rows_of(server, 1, 0, rows([3, 4], [5, 5]), 1, [])]
+        assert [(await each)[0].tolist() for each in found] == [[[0], [7]], []]
+        assert (await server.counts())["bytes"] == 2 * (2 * 4 + 2 * 8)
+        data = optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0, wd=1.0))
+        await server.set_optimizer(0, data)
+        found = [rows_of(server, rank, 1, rows([rank], [1]), 2, [0, 1, 3]) for rank in range(2)]
+        assert [(await each)[0].ravel().tolist() for each in found] == [[-1, -1, 7]] * 2  # row 3 has no decay
+
+    served(program)
+
+
+def test_each_push_is_applied_with_the_numbers_that_the_optimizer_had_then() -> None:
+    async def program() -> None:
+        server = await opened(1)
+        await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0)))
+        await server.init(0, {("v", 0): np.ones(2, "f")})
+        names = [(("w", 0), 1), (("v", 0), 1)]
+        found = await server.exchange(0, 0, 0, names, [np.ones(2, "f")] * 2, [(*each, None) for each in names],
+                                      [{"lr": 0.5}, {"lr": 0.25}])
+        assert [each.tolist() for each in found] == [[0.5, 0.5], [0.75, 0.75]]
+
+    served(program)
+
+
 @pytest.mark.parametrize(("wanted", "message"), [
     (layout("v"), "initializes the key 'v', where worker 0 initialized 'w'"),
     (layout(shape=(3,)), r"the key 'w' is float32 \(2,\) in worker 0, and float32 \(3,\) here"),
@@ -236,6 +283,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.messages: list[list[str]] = []
+        self.values: list[Any] = []
+        self.asked: list[Any] = []
         self.futures: list[tuple[Future, int]] = []
         self.exchange = SimpleNamespace(remote=self._exchange)
 
@@ -243,6 +292,8 @@ class Recorder:
                   settings: Any) -> Any:
         assert message == len(self.messages)
         self.messages.append([name[0] for name, _ in pushed])
+        self.values += values
+        self.asked += [rows for _, _, rows in pulled]
         future: Future = Future()
         self.futures.append((future, len(pulled)))
         return SimpleNamespace(future=lambda: future)
@@ -303,6 +354,29 @@ def test_the_highest_priority_is_sent_first_and_small_arrays_together() -> None:
         exchange.close()
 
 
+def test_of_row_sparse_arrays_rows_alone_are_sent() -> None:
+    servers = [Recorder(), Recorder()]
+    exchange = Exchange(servers, 0)
+    try:
+        halves = Layout((6, 2), "float32", (Part("w", 0, 0, 0, 3), Part("w", 1, 1, 3, 6)), False)
+        gradient = mx.nd.sparse.row_sparse_array((np.ones((2, 2)), [2, 5]), shape=(6, 2))
+        out, none = mx.nd.sparse.zeros("row_sparse", (6, 2)), mx.nd.ones((6, 2))
+        exchange.submit([Item(0, "w", halves, gradient._array, [], 1, -1, 0, None, None),
+                         Item(0, "w", halves, None, [out._array], 0, 1, 0, None, None, np.array([1, 2])),
+                         Item(0, "w", halves, None, [none._array], 0, 1, 0, None, None, np.array([], np.int64))])
+        until(lambda: all(server.futures for server in servers))
+        assert [server.values[0].rows.tolist() for server in servers] == [[2], [2]]
+        assert [server.values[0].shape for server in servers] == [(3, 2), (3, 2)]
+        assert servers[0].asked[0].tolist() == [1, 2] and not servers[1].asked
+        servers[0].futures[0][0].set_result([np.array([[1, 2], [3, 4]], "f")])
+        servers[1].futures[0][0].set_result([])
+        exchange.settle()
+        assert out.indices.asnumpy().tolist() == [1, 2] and out.data.asnumpy().tolist() == [[1, 2], [3, 4]]
+        assert not none.asnumpy().any()
+    finally:
+        exchange.close()
+
+
 def test_an_error_of_a_message_is_raised_where_its_values_are_read_and_by_later_calls() -> None:
     server = Recorder()
     exchange = Exchange([server], 0)
@@ -335,5 +409,14 @@ def test_a_backward_run_tells_of_gradients_before_it_ends(monkeypatch: pytest.Mo
 def test_without_other_processes_an_error_says_what_starts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DMLC_NUM_WORKER", "DMLC_NUM_SERVER"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(MXNetError, match="mxc launch -n WORKERS"):
-        mx.kv.create("dist_sync")
+    for kind in ("dist_sync", "dist_allreduce"):
+        with pytest.raises(MXNetError, match="mxc launch -n WORKERS"):
+            mx.kv.create(kind)
+
+
+def test_without_what_sums_an_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMLC_NUM_WORKER", "2")
+    monkeypatch.setenv("DMLC_WORKER_ID", "0")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MXNetError, match="pip install torch"):
+        mx.kv.create("dist_allreduce")

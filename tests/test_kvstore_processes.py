@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,13 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None or sys.pl
                                reason="the package ray is not there")
 
 
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the package torch is not there")
+
+
 def launched(*options: str, program: list[str]) -> Any:
     command = [sys.executable, "-m", "mxc", "launch", "--store", "150M", "--cpus", "0.5", *options, sys.executable,
                *program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def parameters(path: Path) -> dict[str, np.ndarray]:
@@ -39,7 +44,7 @@ def trained(tmp_path: Path, workers: int, servers: int, kind: str, *options: str
         found = launched("-n", str(workers), "-s", str(servers), "--env", f"{parts.BOUND}=1000", program=program)
         assert found.returncode == 0, found.stdout + found.stderr
     else:
-        subprocess.run([sys.executable, *program], check=True, capture_output=True, timeout=120)
+        subprocess.run([sys.executable, *program], check=True, capture_output=True, timeout=600)
     return [parameters(folder / f"{rank}.npz") for rank in range(max(workers, 1))]
 
 
@@ -60,6 +65,8 @@ def test_two_workers_train_as_one_with_the_whole_batch(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [("--network", "mlp"), ("--network", "lenet", "--optimizer", "adam"),
                                      ("--api", "bucketing"), ("--api", "gluon"), ("--api", "gluon", "--own-updates"),
+                                     ("--api", "rows"), ("--api", "rows", "--optimizer", "adam"),
+                                     ("--api", "rows", "--own-updates"), ("--api", "csr"),
                                      ("--optimizer", "lamb")], ids=" ".join)
 def test_workers_train_as_one(tmp_path: Path, options: tuple[str, ...]) -> None:
     wanted = trained(tmp_path, 0, 0, "none", *options)[0]
@@ -101,10 +108,19 @@ kv.pushpull("a", value, out=value)
 tell("pushpull", value.asnumpy()[0, 0])
 kv.row_sparse_pull("a", out=out, row_ids=mx.nd.array([2]))
 tell("rows", out.asnumpy().ravel().tolist())
+sparse = mx.kv.create("dist_sync")
+sparse.init("s", mx.nd.ones((3, 2)).tostype("row_sparse"))
+sparse.push("s", mx.nd.sparse.row_sparse_array((mx.nd.ones((1, 2)), [rank]), shape=(3, 2)))
+some = mx.nd.sparse.zeros("row_sparse", (3, 2))
+sparse.row_sparse_pull("s", out=some, row_ids=mx.nd.array([2, 1, 1]))
+tell("some", some.indices.asnumpy().tolist(), some.asnumpy().ravel().tolist())
+sparse.pull("s", out=some, ignore_sparse=False)
+tell("stored", some.indices.asnumpy().tolist())
 if rank == 1:
     refused(lambda: kv.init("other", mx.nd.ones((2,))))
     refused(lambda: kv.push("a", mx.nd.ones((4,))))
     refused(lambda: kv.push("a", mx.nd.ones((3, 2), dtype="float16")))
+    refused(lambda: kv.push("a", mx.nd.ones((3, 2)).tostype("csr")))
     refused(lambda: kv.push("never", mx.nd.ones((3, 2))))
     kv.init("c", mx.nd.ones((3,)))
 else:
@@ -145,9 +161,10 @@ def test_stores_do_what_mxnets_do(tmp_path: Path) -> None:
         refused = [line for line in told if line.startswith("refused")]
         assert [line for line in told if not line.startswith("refused")] == [
             "first [5.0, 5.0, 5.0, 5.0, 5.0, 5.0]", "sum [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]", "pushpull 3.0",
-            "rows [0.0, 0.0, 0.0, 0.0, 3.0, 3.0]", "2bit [0.0, -1.0, 1.0]", "2bit [1.0, -1.0, 1.0]",
+            "rows [0.0, 0.0, 0.0, 0.0, 3.0, 3.0]", "some [1, 2] [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]", "stored [0, 1]",
+            "2bit [0.0, -1.0, 1.0]", "2bit [1.0, -1.0, 1.0]",
             "2bit [0.0, -1.0, 1.0]", "adam [0.9, 0.9] DistKVStore dist_sync"]
-        assert len(refused) == 4 * rank
+        assert len(refused) == 5 * rank
     assert "initializes the key 'other', where worker 0 initialized 'c'" in found.stdout
     assert "has a value of dtype float32; what is pushed has float16" in found.stdout
     states = mx.optimizer.get_updater(mx.optimizer.create("adam"))
@@ -156,11 +173,125 @@ def test_stores_do_what_mxnets_do(tmp_path: Path) -> None:
 
 
 @needs_ray
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["module", "gluon"])
+def test_workers_without_servers_train_as_one(tmp_path: Path, api: str) -> None:
+    found = trained(tmp_path, 2, 0, "dist_allreduce", "--api", api)
+    assert_same(found, trained(tmp_path, 0, 0, "none", "--api", api)[0])
+    for name in found[0]:
+        np.testing.assert_array_equal(found[0][name], found[1][name])
+
+
+SUMS = """
+import os, time
+import mxc as mx
+kv = mx.kv.create("dist_allreduce")
+outs, rank = [mx.nd.zeros((3,)), mx.nd.zeros((3,))], kv.rank
+def tell(*what): print("TOLD", *what, flush=True)
+kv.broadcast(7, mx.nd.ones((3,)) * (5 + rank), out=outs)
+tell("first", *[out.asnumpy().tolist() for out in outs])
+values = [mx.nd.ones((3,)) * (rank + 1), mx.nd.array([rank], dtype="int32")]
+kv.pushpull([7, 8], values)
+kv.pushpull(7, [values[0], values[0]], out=outs)
+tell("sums", values[0].asnumpy().tolist(), values[1].asnumpy().tolist(), outs[1].asnumpy().tolist())
+try:
+    kv.pushpull(7, mx.nd.sparse.zeros("row_sparse", (3, 2)))
+except mx.MXNetError as error:
+    tell("refused", error)
+kv.barrier()
+many = [mx.nd.ones((1000, rank + 2)) for rank in range(9)]
+for i, each in enumerate(many):
+    if rank == 0:
+        time.sleep(0.01)
+    kv.pushpull(i, each)
+tell("many", *{float(each.asnumpy().mean()) for each in many})
+other = mx.kv.create("dist_allreduce")
+wrong = mx.nd.ones((3 + rank,))
+try:
+    other.pushpull("a", wrong)
+    wrong.asnumpy()
+except mx.MXNetError as error:
+    tell("different", error)
+if rank == 1:
+    os._exit(3)
+try:
+    kv.pushpull(7, values[0])
+    values[0].asnumpy()
+except mx.MXNetError as error:
+    tell("failed", error)
+"""
+
+
+@needs_ray
+@needs_torch
+@pytest.mark.slow
+def test_workers_sum_without_servers_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
+    program = tmp_path / "sums.py"
+    program.write_text(SUMS)
+    found = launched("-n", "2", "-s", "0", program=[str(program)])
+    assert found.returncode == 3, found.stdout + found.stderr
+    for rank in range(2):
+        told = [line.partition("TOLD ")[2] for line in found.stdout.splitlines() if line.startswith(f"[worker {rank}]")]
+        assert told[:2] == ["first [5.0, 5.0, 5.0] [5.0, 5.0, 5.0]", "sums [3.0, 3.0, 3.0] [1] [12.0, 12.0, 12.0]"]
+        assert told[2].startswith("refused") and "dist_allreduce sums dense arrays" in told[2]
+        assert told[3] == "many 2.0" and f"this one for those of 'a' (float32 ({3 + rank},))" in told[4]
+    assert "kvstore: the workers cannot sum any more: one of them has been killed" in found.stdout
+
+
+@needs_ray
 @pytest.mark.parametrize("target", ["worker", *(pytest.param(each, marks=pytest.mark.slow) for each in
                                                 dist_kills.TARGETS[1:])])
 def test_what_is_killed_ends_as_promised(target: str) -> None:
-    found = dist_kills.run(dist_kills.Case(target, 0.5))
+    found = dist_kills.run(dist_kills.Case(target, 0.5), patience=4)  # dist_kills.py itself looks at the time
     assert found["wrong"] == "", "\n".join(line for _, line in found["lines"])
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[Any]:
+    """A cluster that runs already, see dist_nodes.py: its address, and a function that kills one of its two nodes."""
+    running = subprocess.Popen([sys.executable, str(HERE / "dist_nodes.py")], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert running.stdin is not None and running.stdout is not None
+    orders = running.stdin
+
+    def kill() -> None:
+        orders.write("kill\n")
+        orders.flush()
+
+    try:
+        yield running.stdout.readline().strip(), kill
+    finally:
+        orders.close()
+        running.wait(60)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_workers_on_several_nodes_train_and_end_when_a_node_is_killed(tmp_path: Path, two_nodes: Any) -> None:
+    address, kill = two_nodes
+    program = [sys.executable, str(HERE / "dist_training.py"), str(tmp_path / "found"), "--kind", "dist_sync", "--tell"]
+    command = [sys.executable, "-m", "mxc", "launch", "--address", address, "-n", "2", "-s", "2", *program]
+    subprocess.run(command, check=True, capture_output=True, timeout=240)  # a node has one CPU, so each has a worker
+    assert_same([parameters(tmp_path / f"found/{rank}.npz") for rank in range(2)],
+                trained(tmp_path, 0, 0, "none")[0])
+    running = subprocess.Popen([*command, "--epochs", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True)
+    try:
+        assert running.stdout is not None
+        told: list[str] = []
+        for line in running.stdout:
+            told.append(line)
+            if sum("] training" in each for each in told) == 2:
+                break
+        kill()
+        told += running.communicate(timeout=240)[0].splitlines(keepends=True)
+    finally:
+        running.kill()
+    text = "".join(told)
+    assert running.returncode == 137, text
+    assert len(re.findall(r"^\[worker \d\] \S*MXNetError: kvstore: .* the (workers|others) cannot go on", text,
+                          re.MULTILINE)) == 1, text
 
 
 @needs_ray

@@ -63,7 +63,7 @@ CIRCLES = {
         "Array.empty makes an array of the kind that lives on a device: on a GPU it is a DeviceArray",
     "mxc.symbol: arithmetic construct creation functions methods mixed symbol":
         "as of NDArray, and operators between symbols are applied by construct.py, which makes Symbols",
-    "mxc.kvstore: base dist kvstore":
+    "mxc.kvstore: allreduce base dist kvstore":
         "MXNet has create() beside the interface that the stores implement, and it makes one of them",
 }
 # The same with imports under TYPE_CHECKING, where a type is named and nothing is called: larger circles, and more.
@@ -71,7 +71,7 @@ CIRCLES_OF_TYPES = {
     "mxc: executor symbol.arithmetic symbol.binding symbol.construct symbol.creation symbol.functions symbol.inference "
     "symbol.methods symbol.mixed symbol.symbol": "what methods of a Symbol call names a Symbol in its signature",
     "mxc.ndarray: creation functions methods ndarray": CIRCLES["mxc.ndarray: creation functions methods ndarray"],
-    "mxc.kvstore: base dist kvstore": CIRCLES["mxc.kvstore: base dist kvstore"],
+    "mxc.kvstore: allreduce base dist kvstore": CIRCLES["mxc.kvstore: allreduce base dist kvstore"],
     "mxc.compiler.ops: formula operator shapes": "what an Operator's reference() calls names Operator and Params",
     "mxc.compiler: graph.graph ops.infer": "a builder of graphs has infer_node find the shapes of its Nodes",
     "mxc.compiler.lowering: fuse stage": "a Program has the groups of fusion, and the stage fuse makes them of one",

@@ -9,10 +9,10 @@ from typing import Any
 from mxc.cli.cache import size
 from mxc.cli.model import UsageError
 
-DESCRIPTION = """Run a command as several workers, whose kvstores ('dist_sync', 'dist_async') share values on servers,
-on this machine or on a cluster of Ray's (pip install 'mxc-compiler[dist]'). What workers print comes with their rank
-in front. When one fails the others end too, within ten seconds; with dist_async the others go on. More is in
-docs/distributed.md.
+DESCRIPTION = """Run a command as several workers, whose kvstores share values on servers ('dist_sync', 'dist_async') or
+sum them without ('dist_allreduce'), on this machine or on a cluster of Ray's (pip install 'mxc-compiler[dist]'). What
+workers print comes with their rank in front. When one fails the others end too, within ten seconds; with dist_async the
+others go on. More is in docs/distributed.md.
 The exit code is 0, or that of the first worker that failed: 128 and the signal's number for one that was killed."""
 EXAMPLES = """
   mxc launch -n 4 python train.py --epochs 10
@@ -23,7 +23,8 @@ EXAMPLES = """
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc launch`."""
     parser.add_argument("-n", "--workers", type=int, required=True, metavar="N", help="how many workers")
-    parser.add_argument("-s", "--servers", type=int, default=1, metavar="N", help="how many servers (default: 1)")
+    parser.add_argument("-s", "--servers", type=int, default=1, metavar="N",
+                        help="how many servers (default: 1; dist_allreduce needs none)")
     parser.add_argument("--address", default="", metavar="HOST:PORT",
                         help="a cluster of Ray's that runs already (default: one of this machine alone is started)")
     parser.add_argument("--cpus", type=float, default=1, metavar="N", help="CPUs of each worker (default: 1)")
@@ -55,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.program:
         raise UsageError("there is no command: give it behind the options, as `mxc launch -n 2 python train.py`")
-    if options.workers < 1 or options.servers < 1:
-        raise UsageError("-n and -s: there must be at least one worker and one server")
+    if options.workers < 1 or options.servers < 0:
+        raise UsageError("-n and -s: there must be at least one worker, and no fewer servers than 0")
     try:
         resources = {name: float(value) for name, value in options.resource}
     except ValueError:

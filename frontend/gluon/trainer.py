@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from mxc import autograd
 from mxc import kvstore as stores
 from mxc import optimizer as opt
 from mxc.compiler.error import ArgumentError, AssertedError
@@ -89,7 +90,7 @@ class Trainer:
                                     "has the rows of row_sparse parameters")
             store, on_store = store or stores.create("device"), True
         elif on_store is None and any(param._grad_stype != "default" for param in self._params):
-            on_store = False
+            on_store = store is not None and "dist" in store.type  # servers take rows alone, and change these alone
         if on_store and store is None and self._given_store is None:
             raise ValueError("update_on_kvstore=True needs a kvstore, and kvstore is None")
         if on_store is None:
@@ -114,10 +115,11 @@ class Trainer:
                 left.append(param)
             elif self._kvstore is not None:
                 index = self._index[id(param)]
-                if param._stype == "default":
-                    self._kvstore.broadcast(index, param.list_data()[0], param.list_data())
-                else:
-                    self._kvstore.init(index, param._data[0])
+                with autograd.pause():  # the first forward may be recorded, and ask for rows of another parameter
+                    if param._stype == "default":
+                        self._kvstore.broadcast(index, param.list_data()[0], param.list_data())
+                    else:
+                        self._kvstore.init(index, param._data[0])
         self._to_init = left
 
     @property

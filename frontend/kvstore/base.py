@@ -111,8 +111,8 @@ def create(name: str = "local") -> Any:
     """A key-value store of a kind.
 
     name: "local" or "device" (both sum in memory of the host; "device" can compress gradients), "dist_sync",
-    "dist_device_sync" or "dist_async" (of several processes, see docs/distributed.md; "dist" is "dist_sync"), in any
-    case, a name of MXNet's for one of them, or that of a registered class.
+    "dist_device_sync", "dist_async" or "dist_allreduce" (of several processes, see docs/distributed.md; "dist" is
+    "dist_sync"), in any case, a name of MXNet's for one of them, or that of a registered class.
     Raises TypeError for anything but a string, ValueError (an MXNetError too) for a kind that does not exist here, and
     MXNetError for one of several processes where there are none, or Ray is missing.
     """
@@ -129,8 +129,12 @@ def create(name: str = "local") -> Any:
         from mxc.kvstore.dist import DistKVStore
 
         return DistKVStore(kind)
-    known = (*LOCAL, *DIST, *KVStoreBase.kv_registry)
+    if kind == "dist_allreduce":
+        from mxc.kvstore.allreduce import AllReduce
+
+        return AllReduce()
+    known = (*LOCAL, *DIST, "dist_allreduce", *KVStoreBase.kv_registry)
     if kind.startswith("p3") or kind in ("nccl", "horovod", "byteps"):
         raise ArgumentError(f"kvstore {name!r} is not in mxc: use 'device' for the devices of a machine, and "
-                            "'dist_sync' or 'dist_async' for several processes")
+                            "'dist_sync', 'dist_async' or 'dist_allreduce' for several processes")
     raise ArgumentError(f"no kvstore is called {name!r}; there are {', '.join(known)}{nearest(kind, known)}")

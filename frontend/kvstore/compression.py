@@ -69,8 +69,8 @@ class Packed(NamedTuple):
     below: np.ndarray
 
 
-def unpacked(values: np.ndarray | Packed) -> np.ndarray:
-    """The numbers."""
+def unpacked(values: Any) -> Any:
+    """The numbers; what is not packed as it is."""
     if not isinstance(values, Packed):
         return values
     size = int(np.prod(values.shape))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, AssertedError, FileAccessError, MXNetError
+from mxc.compiler.ops.storage import CSR, DEFAULT
+from mxc.kvstore import rows
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.exchange import Item
 from mxc.kvstore.group import joined
@@ -16,8 +18,7 @@ from mxc.kvstore.kvstore import KVStore, _grouped
 from mxc.kvstore.optimizer_data import described
 from mxc.kvstore.parts import Key, Layout, Spread, messages, needs_whole
 from mxc.kvstore.sums import total
-from mxc.ndarray import NDArray, array
-from mxc.ndarray import zeros as nd_zeros
+from mxc.ndarray import NDArray
 from mxc.optimizer import saved_states
 from mxc.runtime import engine
 from mxc.runtime.whole_file import replacing
@@ -41,7 +42,7 @@ class DistKVStore(KVStore):
         self._rounds: dict[Key, int] = {}
         self._spread = Spread(len(self._group.servers))
         self._optimizer: Any = None
-        self._known: dict[str, Any] = {}  # the numbers FOLLOWED that servers know
+        self._known: dict[str, Any] = {}  # the numbers FOLLOWED of the last push
         self._group.call(*[s.open.remote(self._number, self.is_sync) for s in self._group.servers])
 
     def __repr__(self) -> str:
@@ -81,17 +82,17 @@ class DistKVStore(KVStore):
             if len(values) != 1:
                 raise MXNetError(f"kvstore: init got {len(values)} values for the key {one!r}; it takes one")
             self._check_new(one, self._layouts)
-            memory = values[0].asnumpy()
             if values[0]._array.dtype == "bfloat16":
                 raise MXNetError(f"kvstore: the key {one!r} is of bfloat16, which servers do not sum; take float32")
+            first = rows.value_of(values[0])
             is_whole = self._optimizer is not None and needs_whole(self._optimizer)
-            wanted = self._spread.layout(one, memory.shape, memory.dtype.name, memory.itemsize, is_whole)
+            wanted = self._spread.layout(one, first.shape, rows.dtype_of(first).name, is_whole)
             layout, is_new = self._group.call(self._group.servers[0].declare.remote(
                 self._number, self.rank, len(self._layouts), wanted))
             if is_new:
                 self._group.call(*[
                     self._group.servers[server].init.remote(
-                        self._number, {part.name: _part(memory, layout, part) for part in those})
+                        self._number, {part.name: rows.piece(first, layout, part) for part in those})
                     for server, those in messages(layout.parts).items()])
             self._layouts[one], self._rounds[one] = layout, 0
 
@@ -101,34 +102,30 @@ class DistKVStore(KVStore):
         key: one, or a list with a value, or a list of values of several devices, for each. priority: the highest is
         sent first of what waits to be sent. Raises MXNetError for a key without a value, and for another shape or
         dtype."""
-        self._submit([(one, total(self._fitting(one, values, is_pushed=True)), [])
+        self._submit([(one, total(self._fitting(one, values, is_pushed=True)), [], None)
                       for one, values in _grouped(key, value)], priority)
 
     def pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """See KVStore; the values have in them what this worker has pushed, in a synchronous store what all have."""
         if out is None:
             raise AssertedError("kvstore: pull needs out, the arrays that it writes to")
-        self._submit([(one, None, self._fitting(one, outs, is_pushed=False)) for one, outs in _grouped(key, out)],
-                     priority)
+        wanted = [(one, self._written(one, outs, ignore_sparse)) for one, outs in _grouped(key, out)]
+        self._submit([(one, None, outs, None) for one, outs in wanted if outs], priority)
 
     def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
         """`push`, then `pull` into `out`; into `value` without it. Both are one message."""
         pushed, pulled = _grouped(key, value), dict(_grouped(key, value if out is None else out))
-        self._submit([(one, total(self._fitting(one, values, is_pushed=True)),
-                       self._fitting(one, pulled[one], is_pushed=False)) for one, values in pushed], priority)
+        self._submit([(one, total(self._fitting(one, values, is_pushed=True)), self._written(one, pulled[one]), None)
+                      for one, values in pushed], priority)
 
     def row_sparse_pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0,
                         row_ids: Any = None) -> None:
-        """See KVStore."""
-        if out is not None and row_ids is not None:
-            for one, _ in _grouped(key, out):
-                layout = self._layout(one)
-                self._values[one] = nd_zeros(layout.shape, dtype=layout.dtype)
-                self.pull(one, self._values[one], priority)
-        try:
-            super().row_sparse_pull(key, out, priority, row_ids)
-        finally:
-            self._values.clear()
+        """See KVStore. Only these rows are sent."""
+        self._submit([(one, None, [target], numbers) for one, target, numbers in
+                      self._wanted_rows(key, out, row_ids)], priority)
+
+    def _shape(self, key: Key) -> tuple[int, ...]:
+        return self._layout(key).shape
 
     def _layout(self, key: Key) -> Layout:
         found = self._layouts.get(key)
@@ -136,7 +133,7 @@ class DistKVStore(KVStore):
 
     def _fitting(self, key: Key, arrays: list[NDArray], is_pushed: bool) -> list[NDArray]:
         """The arrays. Raises MXNetError where one has another shape than the key's value, or is pushed and has another
-        dtype."""
+        dtype or is a csr array."""
         layout = self._layout(key)
         for each in arrays:
             if each.shape != layout.shape:
@@ -146,18 +143,27 @@ class DistKVStore(KVStore):
             if is_pushed and each._array.dtype != layout.dtype:
                 raise MXNetError(f"kvstore: the key {key!r} has a value of dtype {layout.dtype}; what is pushed has "
                                  f"{each._array.dtype}")
+            if is_pushed and each.stype == CSR:
+                raise MXNetError(f"kvstore: a csr array is pushed to the key {key!r}; dense and row_sparse ones can be")
         return arrays
 
-    def _submit(self, wanted: Sequence[tuple[Key, NDArray | None, list[NDArray]]], priority: int) -> None:
+    def _written(self, key: Key, outs: list[NDArray], ignore_sparse: bool = True) -> list[NDArray]:
+        """The arrays that a pull writes."""
+        return [out for out in self._fitting(key, outs, is_pushed=False)
+                if out.stype == DEFAULT or not ignore_sparse]
+
+    def _submit(self, wanted: Sequence[tuple[Key, NDArray | None, list[NDArray], np.ndarray | None]],
+                priority: int) -> None:
+        """wanted: a key, what is pushed, where its value goes, and the numbers of rows if not all are pulled."""
         self._check_outside()
-        settings = self._changed_settings() if any(source is not None for _, source, _ in wanted) else None
+        settings = self._settings() if any(source is not None for _, source, *_ in wanted) else None
         items = []
-        for key, source, outs in wanted:
+        for key, source, outs, numbers in wanted:
             self._rounds[key] += source is not None
             number = self._rounds[key]
             items.append(Item(self._number, key, self._layouts[key], None if source is None else source._array,
                               [out._array for out in outs], number if source is not None else 0, number if outs else -1,
-                              priority, self._compression, settings))
+                              priority, self._compression, settings, numbers))
         self._group.exchange.submit(items)
 
     def _check_outside(self) -> None:
@@ -194,15 +200,14 @@ class DistKVStore(KVStore):
         self._known = {name: getattr(optimizer, name) for name in FOLLOWED}
         self._group.barrier()
 
-    def _changed_settings(self) -> dict[str, Any] | None:
+    def _settings(self) -> dict[str, Any] | None:
+        """The numbers that servers follow, in worker 0. Each push has them with it, for pushes overtake each other."""
         if self.rank or self._optimizer is None:
             return None
         now = {name: getattr(self._optimizer, name) for name in FOLLOWED}
-        if now == self._known:
-            return None
-        changed = {name: value for name, value in now.items() if value != self._known[name]}
-        self._known = now
-        return changed
+        if now != self._known:  # else the same object, which is sent once in a message
+            self._known = now
+        return self._known
 
     def _set_updater(self, updater: Callable[..., Any]) -> None:
         """Take a function for updates in this process, of which there are none: servers update. As in MXNet it changes
@@ -246,23 +251,18 @@ class DistKVStore(KVStore):
         self._group.barrier()
 
 
-def _part(memory: np.ndarray, layout: Layout, part: Any) -> np.ndarray:
-    """What a server keeps of a value: the whole array, or elements of it in a row."""
-    return memory if len(layout.parts) == 1 else memory.reshape(-1)[part.begin:part.end]
-
-
 def _joined(states: Sequence[Any], layout: Layout) -> Any:
     """The state of a value, of those of its parts."""
     first = states[0]
     if len(states) == 1 or not isinstance(first, (NDArray, tuple, list)):
         return first
     if isinstance(first, NDArray):
-        return array(np.concatenate([s.asnumpy() for s in states]).reshape(layout.shape), dtype=first.dtype)
+        return rows.held(np.concatenate([s.asnumpy() for s in states]), first.stype)
     return type(first)([_joined(each, layout) for each in zip(*states, strict=True)])
 
 
 def _piece(state: Any, layout: Layout, part: Any) -> Any:
     """A part's state, of a value's."""
     if isinstance(state, NDArray) and state.shape == layout.shape:
-        return array(_part(state.asnumpy(), layout, part), dtype=state.dtype)
+        return rows.held(rows.piece(rows.value_of(state), layout, part), state.stype)
     return type(state)([_piece(each, layout, part) for each in state]) if isinstance(state, (list, tuple)) else state

@@ -12,38 +12,59 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice, takewhile
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.storage import DEFAULT, Rows
 from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.parts import LEAST, MOST, Key, Layout, Part, messages
+from mxc.kvstore.rows import Value, joined, nbytes_of, piece
 from mxc.runtime import engine, outside
 from mxc.runtime.array import Array
 from mxc.runtime.engine_work import failure_of
+from mxc.runtime.sparse_array import SparseArray
 
 
 class Item:
     """A push or pull of a key, or both.
 
     source: what is pushed, or None. outs: where the value goes. push: the round of what is pushed. pull: the round that
-    the value must have; -1 where none is pulled.
+    the value must have; -1 where none is pulled. rows: the numbers of those that are pulled, which ascend; None: all.
     """
 
     # many parameters: all that one message needs to know, written down once
     def __init__(self, store: int, key: Key, layout: Layout, source: Array | None, outs: Sequence[Array], push: int,
-                 pull: int, priority: int, compression: TwoBit | None, settings: dict[str, Any] | None):
+                 pull: int, priority: int, compression: TwoBit | None, settings: dict[str, Any] | None,
+                 rows: np.ndarray | None = None):
         self.store, self.key, self.layout, self.source, self.outs = store, key, layout, source, outs
         self.push, self.pull, self.priority = push, pull, priority
-        self.compression, self.settings = compression, settings
+        self.compression, self.settings, self.rows = compression, settings, rows
+        self.parts = layout.parts if rows is None else [part for part in layout.parts if len(self.asked(part))]
         self.writer = None if source is None else outside.writer(source.variable)
         self.piece = outside.reserve([] if source is None else [source.variable],
                                      list({array.variable: None for array in outs}), f"kvstore {key}")
         self.left = 0  # messages without an answer
-        self.nbytes = sum(part.end - part.begin for part in layout.parts) * np.dtype(layout.dtype).itemsize
-        self.answers: list[tuple[Part, np.ndarray]] = []
+        self.answers: list[tuple[Part, Value]] = []
+
+    def asked(self, part: Part) -> np.ndarray:
+        """The rows that are pulled of a part, counted from its first."""
+        assert self.rows is not None
+        first, last = np.searchsorted(self.rows, (part.begin, part.end))
+        return self.rows[first:last] - part.begin
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of a message with it, when it is ready."""
+        if self.rows is not None:
+            return len(self.rows) * self.layout.row_bytes()
+        if isinstance(self.source, SparseArray) and not self.outs:
+            return nbytes_of(self.source.holder.parts)  # type: ignore[arg-type]
+        return self.layout.parts[-1].end * self.layout.row_bytes()
 
     def is_ready(self) -> bool:
         """Whether it can be sent. For `outside.watch`."""
@@ -60,25 +81,33 @@ class Item:
     def values(self, part: Part) -> Any:
         """A part of what is pushed."""
         assert self.source is not None
-        memory = self.source.memory
-        values = memory if len(self.layout.parts) == 1 else memory.reshape(-1)[part.begin:part.end]
-        return values if self.compression is None else self.compression.packed(part.name, values)
+        values = piece(self.source.given(), self.layout, part)  # type: ignore[arg-type]
+        if self.compression is None or isinstance(values, Rows):
+            return values
+        return self.compression.packed(part.name, values)
 
     def write(self) -> None:
         """Write the answers to the arrays."""
-        for part, values in self.answers:
-            for out in self.outs:
-                np.copyto(out.memory.reshape(-1)[part.begin:part.end], values.reshape(-1), casting="unsafe")
+        arrays = [(part, values) for part, values in self.answers if isinstance(values, np.ndarray)]
+        is_dense = self.rows is None and len(arrays) == len(self.answers)
+        inner = prod(self.layout.shape[1:])
+        for out in self.outs:
+            if not is_dense or out.stype != DEFAULT:
+                out.have(joined(self.answers, self.layout, self.rows))
+                continue
+            for part, values in arrays:
+                np.copyto(out.memory.reshape(-1)[part.begin * inner:part.end * inner], values.reshape(-1),
+                          casting="unsafe")
         self.answers = []
 
 
 class Exchange:
-    """servers: the actors. rank: of this worker."""
+    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came."""
 
-    def __init__(self, servers: Sequence[Any], rank: int):
-        self.servers, self.rank = servers, rank
+    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False):
+        self.servers, self.rank, self.is_ordered = servers, rank, is_ordered
         self.error: MXNetError | None = None
-        self._queues: dict[tuple[int, Key], deque[Item]] = {}
+        self._queues: dict[tuple[int, Key] | None, deque[Item]] = {}
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         self._waiting = self._open = 0  # items in the queue, and all that are not done
         self._closed = False
@@ -91,7 +120,7 @@ class Exchange:
         """Send these when they are ready. Raises MXNetError, nothing being sent, after an earlier item failed."""
         def change() -> None:
             for item in items:
-                self._queues.setdefault((item.store, item.key), deque()).append(item)
+                self._queues.setdefault(self._queue(item), deque()).append(item)
             self._waiting += len(items)
             self._open += len(items)
 
@@ -119,8 +148,15 @@ class Exchange:
 
     # -- the thread that sends
 
+    def _queue(self, item: Item) -> tuple[int, Key] | None:
+        return None if self.is_ordered else (item.store, item.key)
+
     def _heads(self) -> list[Item]:
-        return [items[0] for items in self._queues.values() if items]
+        """Those that nothing has to be sent before, and with is_ordered the ready ones behind the first."""
+        if not self.is_ordered:
+            return [items[0] for items in self._queues.values() if items]
+        items = self._queues.get(None, ())
+        return list(islice(items, 1 + sum(1 for _ in takewhile(Item.is_ready, items))))
 
     def _may_send(self) -> bool:
         if self._closed or self.error is not None:
@@ -156,7 +192,7 @@ class Exchange:
                     break
                 chosen.append(item)
             for item in list(chosen):
-                waiting = self._queues[item.store, item.key]
+                waiting = self._queues[self._queue(item)]
                 waiting.popleft()
                 while waiting and waiting[0].source is None:  # a pull behind a push goes with it
                     chosen.append(waiting.popleft())
@@ -175,8 +211,10 @@ class Exchange:
         batch = [item for item in batch if item not in failed]
         by_server: dict[int, list[tuple[Item, Part]]] = {}
         for item in batch:
-            found = messages(item.layout.parts)
+            found = messages(item.parts)
             item.left = len(found)
+            if not found:  # no row is asked for
+                self._answers.put((item, None, None, None))
             for server, parts in found.items():
                 by_server.setdefault(server, []).extend((item, part) for part in parts)
         for server, pairs in by_server.items():
@@ -184,8 +222,9 @@ class Exchange:
             pulled = [(item, part) for item, part in pairs if item.pull >= 0]
             future = self.servers[server].exchange.remote(
                 batch[0].store, self.rank, self._sent[server], [(part.name, item.push) for item, part in pushed],
-                [item.values(part) for item, part in pushed], [(part.name, item.pull) for item, part in pulled],
-                next((item.settings for item, _ in pushed if item.settings), None)).future()
+                [item.values(part) for item, part in pushed],
+                [(part.name, item.pull, None if item.rows is None else item.asked(part)) for item, part in pulled],
+                [item.settings for item, _ in pushed]).future()
             self._sent[server] += 1
             items = list(dict.fromkeys(item for item, _ in pairs))
             future.add_done_callback(lambda done, items=items, pulled=pulled: self._answers.put((None, items, pulled,
@@ -197,9 +236,9 @@ class Exchange:
 
     def _take(self) -> None:
         while (found := self._answers.get()) is not None:
-            failed, items, pulled, future = found
-            if failed is not None:
-                self._end(failed)
+            done, items, pulled, future = found
+            if done is not None:
+                self._end(done)
                 continue
             try:
                 answers = future.result()

@@ -50,6 +50,18 @@ def found(count: int, where: str) -> list[Any]:
     return servers
 
 
+def connected() -> Any:
+    """Ray, with this process connected to its cluster."""
+    is_launched = env.get(cluster.NAMESPACE) is not None
+    if not is_launched and "ray" not in sys.modules:  # else the settings of Ray are made
+        cluster.prepare()
+    ray = cluster.package()
+    if not ray.is_initialized():
+        host, port = cluster.address()
+        cluster.connect(f"{host}:{port}" if is_launched else cluster.reach(), cluster.namespace())
+    return ray
+
+
 class Group:
     """This process's part in a group. rank, workers: its number, and how many there are."""
 
@@ -57,9 +69,9 @@ class Group:
         workers, servers = cluster.number("DMLC_NUM_WORKER"), cluster.number("DMLC_NUM_SERVER")
         if not workers or not servers:
             raise MXNetError("a kvstore of the type dist needs other processes, which `mxc launch -n WORKERS python "
-                             "train.py` starts: DMLC_NUM_WORKER and DMLC_NUM_SERVER are not set here")
+                             "train.py` starts: DMLC_NUM_WORKER and DMLC_NUM_SERVER must be set, and above 0")
         self.workers = workers
-        self._connect()
+        self.ray = connected()
         self.servers = found(servers, cluster.namespace())
         self._presence = [server.never.remote() for server in self.servers]
         self.rank = self.call(self.servers[0].join.remote(cluster.number("DMLC_WORKER_ID"), [self._presence[0]]))
@@ -69,15 +81,6 @@ class Group:
         self.stores = self.barriers = 0
         self._process = os.getpid()
         atexit.register(self.close)
-
-    def _connect(self) -> None:
-        is_launched = env.get(cluster.NAMESPACE) is not None
-        if not is_launched and "ray" not in sys.modules:  # else the settings of Ray are made
-            cluster.prepare()
-        self.ray = cluster.package()
-        if not self.ray.is_initialized():
-            host, port = cluster.address()
-            cluster.connect(f"{host}:{port}" if is_launched else cluster.reach(), cluster.namespace())
 
     def call(self, *calls: Any) -> Any:
         """The result of a call of a server's method, or a list of those of several. Raises MXNetError."""

@@ -16,6 +16,7 @@ from mxc.compiler.error import (
     MXNetError,
     nearest,
 )
+from mxc.compiler.ops.storage import CSR
 from mxc.kvstore.base import KVStoreBase
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.sums import total
@@ -153,6 +154,11 @@ class KVStore(KVStoreBase):
         Raises ValueError without row_ids and where they are not as many as `out`, IndexError for a row that does not
         exist.
         """
+        for one, target, wanted in self._wanted_rows(key, out, row_ids):
+            copy_rows(self._values[one]._array, wanted, target._array)
+
+    def _wanted_rows(self, key: Key | Sequence[Key], out: Any, row_ids: Any) -> list[tuple[Key, NDArray, np.ndarray]]:
+        """What `row_sparse_pull` asks for: a key, the array that gets its rows, and their numbers, which ascend."""
         if out is None or row_ids is None:
             raise ArgumentError("kvstore: row_sparse_pull needs out and row_ids")
         grouped = _grouped(key, out)
@@ -162,15 +168,22 @@ class KVStore(KVStoreBase):
             rows = rows * count
         if len(rows) != count:
             raise ArgumentError(f"kvstore: {len(rows)} arrays of row_ids for {count} arrays in out")
-        left = iter(rows)
+        left, found = iter(rows), []
         for one, targets in grouped:
-            stored = self._stored(one)
+            shape = self._shape(one)
             for target in targets:
                 wanted = np.unique(next(left).astype("int64").asnumpy())
-                if wanted.size and not (wanted[0] >= 0 and wanted[-1] < stored.shape[0]):
-                    raise IndexError(f"kvstore: row_ids of the key {one!r} must be from 0 to {stored.shape[0] - 1}")
+                if wanted.size and not (wanted[0] >= 0 and wanted[-1] < shape[0]):
+                    raise IndexError(f"kvstore: row_ids of the key {one!r} must be from 0 to {shape[0] - 1}")
+                if target.shape != shape or target.stype == CSR:
+                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {shape}; its rows go to a dense "
+                                     f"or row_sparse array of that shape, got a {target.stype} one of {target.shape}")
                 target._check_writable()
-                copy_rows(stored._array, wanted, target._array)
+                found.append((one, target, wanted))
+        return found
+
+    def _shape(self, key: Key) -> tuple[int, ...]:
+        return self._stored(key).shape
 
     def _stored(self, key: Key) -> NDArray:
         found = self._values.get(key)

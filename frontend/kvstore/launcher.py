@@ -79,6 +79,7 @@ class Launcher:
         self.namespace = f"mxc-{uuid.uuid4().hex[:12]}"
         self.failure, self.deadline = "", 0.0
         self.signal = 0  # that has come
+        self.is_starting = False  # whether Ray is
 
     def run(self) -> int:
         """Start all, wait until all have ended; the exit code."""
@@ -98,8 +99,10 @@ class Launcher:
             self.ray.shutdown()
 
     def _noticed(self, number: int, _: Any) -> None:
-        self.signal = number
-        self._check_signal()
+        is_first, self.signal = not self.signal, number
+        # Ray cannot be shut down where its start was broken off, and its threads then fail when the process ends
+        if not (self.is_starting and is_first):
+            self._check_signal()
 
     def _check_signal(self) -> None:
         """End where a signal has come, also where what was interrupted has taken the exception for its own."""
@@ -109,20 +112,26 @@ class Launcher:
     # -- beginning
 
     def _connect(self) -> None:
-        job, ray = self.job, self.ray
+        job = self.job
         settings: dict[str, Any] = {"namespace": self.namespace, "log_to_driver": False, "logging_level": "error"}
         if job.uploads:
             settings["runtime_env"] = {"working_dir": job.folder}
         if job.address:
-            ray.init(address=job.address, **settings)
+            self._init(address=job.address, **settings)
             return
-        ray.init(address="local", num_cpus=max(1, round(job.cpus * job.workers + 0.49)),
-                 num_gpus=round(job.gpus * job.workers) or None,
-                 resources={name: count * job.workers for name, count in job.resources.items()} or None,
-                 include_dashboard=False, object_store_memory=job.store_bytes, **settings)
-        signal.signal(signal.SIGTERM, self._noticed)  # Ray has put its own there
+        self._init(address="local", num_cpus=max(1, round(job.cpus * job.workers + 0.49)),
+                   num_gpus=round(job.gpus * job.workers) or None,
+                   resources={name: count * job.workers for name, count in job.resources.items()} or None,
+                   include_dashboard=False, object_store_memory=job.store_bytes, **settings)
         for line in cluster.listening():
             self.say("", line)
+
+    def _init(self, **settings: Any) -> None:
+        self.is_starting = True
+        self.ray.init(**settings)
+        self.is_starting = False
+        signal.signal(signal.SIGTERM, self._noticed)  # Ray has put its own there
+        self._check_signal()
 
     def _start(self, rank: int) -> Worker:
         job, ray = self.job, self.ray
@@ -178,6 +187,9 @@ class Launcher:
 
     def _lost(self, worker: Worker) -> None:
         how = ended_how(worker.code or 0)
+        if not self.servers:  # the others wait for it
+            self._fail(f"worker {worker.rank} has {how}")
+            return
         try:
             failures = self.ray.get([server.lost.remote(worker.rank, how) for server in self.servers], timeout=GRACE)
         except Exception:  # a server is gone too

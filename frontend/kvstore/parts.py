@@ -1,9 +1,11 @@
-"""How values are spread over servers: large arrays in parts, each part on one server."""
+"""How values are spread over servers: large arrays in parts of whole rows, each part on one server."""
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from mxc.compiler.error import SettingError
 from mxc.compiler.system import env
@@ -18,7 +20,7 @@ LEAST, MOST = 4 << 20, 16 << 20
 
 
 class Part(NamedTuple):
-    """The elements `begin` to `end` of a value, on a server."""
+    """The rows `begin` to `end` of a value, on a server. Rows are along the first axis; a number is one row."""
 
     key: Key
     number: int
@@ -40,9 +42,14 @@ class Layout(NamedTuple):
     parts: tuple[Part, ...]
     is_whole: bool
 
+    def row_bytes(self) -> int:
+        """The bytes of a row."""
+        return math.prod(self.shape[1:]) * np.dtype(self.dtype).itemsize
+
 
 def bound() -> int:
-    """Elements of the largest part. Raises SettingError where the environment names no number above 0."""
+    """Elements of the largest part, where that is more than one row. Raises SettingError where the environment names no
+    number above 0."""
     text = env.text(BOUND, "1000000").strip()
     if not text.isdecimal() or int(text) == 0:
         raise SettingError(f"{BOUND} must be a whole number above 0, got {text!r}")
@@ -56,15 +63,16 @@ class Spread:
     def __init__(self, servers: int):
         self.bytes = [0] * servers
 
-    def layout(self, key: Key, shape: Sequence[int], dtype: str, itemsize: int, is_whole: bool) -> Layout:
+    def layout(self, key: Key, shape: Sequence[int], dtype: str, is_whole: bool) -> Layout:
         """A new value's layout."""
-        size = math.prod(shape)
-        count = 1 if is_whole else max(1, -(-size // bound()))
-        ends = [size * i // count for i in range(count + 1)]
+        rows, inner = (shape[0] if shape else 1), math.prod(shape[1:])
+        itemsize = np.dtype(dtype).itemsize
+        count = 1 if is_whole else max(1, -(-rows // max(1, bound() // max(1, inner))))
+        ends = [rows * i // count for i in range(count + 1)]
         parts = []
         for number in range(count):
             server = self.bytes.index(min(self.bytes))
-            self.bytes[server] += (ends[number + 1] - ends[number]) * itemsize
+            self.bytes[server] += (ends[number + 1] - ends[number]) * inner * itemsize
             parts.append(Part(key, number, server, ends[number], ends[number + 1]))
         return Layout(tuple(shape), dtype, tuple(parts), is_whole)
 

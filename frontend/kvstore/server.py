@@ -7,6 +7,8 @@ is its round n. Ray may start calls of one worker in another order than they wer
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -14,32 +16,49 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.storage import Rows, stype_of
+from mxc.kvstore import rows
 from mxc.kvstore.compression import unpacked
 from mxc.kvstore.optimizer_data import Data, made
 from mxc.kvstore.parts import Layout, Name, Round
-from mxc.ndarray import NDArray, array
+from mxc.kvstore.rows import Value
+from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
-from mxc.runtime.array import Array
+from mxc.runtime.sparse_array import SparseArray
 
-Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has changed since
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
+KEPT, KEPT_ARRAY = 512 << 20, 32 << 20  # bytes: of free memory, and of the largest array that uses it
+Asked = np.ndarray | None  # numbers of rows; None: all
+Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has when it pushes; None of others
+
+
+def _keep_memory() -> None:
+    """Have this process keep the memory of arrays that it drops, for those of the next round: memory that is new from
+    the system costs more than the sum that is written there."""
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
+        library.mallopt(MMAP_THRESHOLD, KEPT_ARRAY)
+        library.mallopt(TRIM_THRESHOLD, KEPT)
 
 
 class _Part:
     """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in
     the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one."""
 
-    def __init__(self, value: np.ndarray):
-        self.value: np.ndarray | NDArray = value
+    def __init__(self, value: Value):
+        self.value: Value | NDArray = value
+        self.shape, self.dtype, self.stype = value.shape, rows.dtype_of(value), stype_of(value)
         self.done = 0
         self.rounds: dict[int, dict[int, Any]] = defaultdict(dict)
-        self.pulls: dict[int, list[asyncio.Future]] = defaultdict(list)
+        self.pulls: dict[int, list[tuple[asyncio.Future, Asked]]] = defaultdict(list)
 
-    def memory(self) -> np.ndarray:
-        return self.value._array.data if isinstance(self.value, NDArray) else self.value
-
-    def sent(self) -> np.ndarray:
-        """The value, which does not change while it is sent."""
-        return self.memory().copy() if isinstance(self.value, NDArray) else self.value
+    def sent(self, asked: Asked) -> Value:
+        """The value, or rows of it, which does not change while it is sent."""
+        if not isinstance(self.value, NDArray):
+            return self.value if asked is None else rows.chosen(self.value, asked)
+        found = self.value._array.parts() if isinstance(self.value._array, SparseArray) else self.value._array.data
+        if isinstance(found, Rows) and len(found.rows) == self.shape[0]:
+            found = found.values
+        return rows.copied(found) if asked is None else rows.chosen(found, asked)  # type: ignore[arg-type]
 
 
 class _Store:
@@ -59,6 +78,7 @@ class Server:
 
     def __init__(self, number: int, workers: int):
         self.number, self.workers = number, workers
+        _keep_memory()
         self.stores: dict[int, _Store] = {}
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
@@ -202,37 +222,38 @@ class Server:
                              f"{wanted.shape} here")
         return found, is_new
 
-    async def init(self, store: int, values: dict[Name, np.ndarray]) -> None:
+    async def init(self, store: int, values: dict[Name, Value]) -> None:
         """First values of parts."""
         found = self.stores[store]
         for name, value in values.items():
-            found.parts[name] = _Part(np.array(value))
+            found.parts[name] = _Part(rows.copied(value))
         self._tell()
 
     async def exchange(self, store: int, rank: int, message: int, pushed: Sequence[Round], values: Sequence[Any],
-                       pulled: Sequence[Round], settings: Settings = None) -> list[np.ndarray]:
+                       pulled: Sequence[tuple[Name, int, Asked]], settings: Sequence[Settings]) -> list[Value]:
         """Take values that a worker pushes, and give those that it pulls, which have its pushes of those rounds in
-        them; in a synchronous store those of all workers, and no later ones. message: its number, from 0."""
+        them; in a synchronous store those of all workers, and no later ones. Of a part some rows may be pulled, by
+        their numbers. message: its number, from 0. settings: for each push."""
         self._check()
         found = self.stores[store]
-        names = {name for name, _ in (*pushed, *pulled)}
+        names = {each[0] for each in (*pushed, *pulled)}
         await self._until(lambda: self.messages[rank] == message)
         await self._until(lambda: names <= found.parts.keys(), lambda: [0])
         self.messages[rank] += 1
         self.counted["messages"] += 1
-        for (name, number), value in zip(pushed, values, strict=True):
+        for (name, number), value, own in zip(pushed, values, settings, strict=True):
             part, value = found.parts[name], unpacked(value)
-            self.counted["bytes"] += value.nbytes
-            if value.shape != part.value.shape or value.dtype != part.value.dtype:
-                raise MXNetError(f"kvstore: the key {name[0]!r} has {part.value.dtype} {part.value.shape} here; what "
-                                 f"worker {rank} pushes is {value.dtype} {value.shape}")
-            part.rounds[number][rank] = (value, settings)
+            self.counted["bytes"] += rows.nbytes_of(value)
+            if value.shape != part.shape or rows.dtype_of(value) != part.dtype:
+                raise MXNetError(f"kvstore: the key {name[0]!r} has {part.dtype} {part.shape} here; what worker {rank} "
+                                 f"pushes is {rows.dtype_of(value)} {value.shape}")
+            part.rounds[number][rank] = (value, own)
         while ready := self._complete(found, [name for name, _ in pushed]):
             self._apply(found, ready)
         self._tell()
-        waited = [self._pull(found, found.parts[name], number) for name, number in pulled]
+        waited = [self._pull(found, found.parts[name], number, asked) for name, number, asked in pulled]
         await self._until(lambda: all(future.done() for future in waited), lambda: {
-            r for (name, number), future in zip(pulled, waited, strict=True) if not future.done()
+            r for (name, number, _), future in zip(pulled, waited, strict=True) if not future.done()
             for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())})
         return [future.result() for future in waited]
 
@@ -247,12 +268,12 @@ class Server:
                 found.append((name, part.rounds.pop(number)))
         return found
 
-    def _pull(self, store: _Store, part: _Part, number: int) -> asyncio.Future:
+    def _pull(self, store: _Store, part: _Part, number: int, asked: Asked) -> asyncio.Future:
         future = asyncio.get_running_loop().create_future()
         if not store.is_sync or part.done >= number:  # this worker's own pushes are in it: they came before
-            future.set_result(part.sent())
+            future.set_result(part.sent(asked))
         else:
-            part.pulls[number].append(future)
+            part.pulls[number].append((future, asked))
         return future
 
     def _apply(self, store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
@@ -260,10 +281,7 @@ class Server:
         sums = []
         for _, given in ready:
             values = [given[rank][0] for rank in sorted(given)]  # in the same order each time, so the sum is the same
-            total = values[0] if len(values) == 1 else values[0] + values[1]
-            for value in values[2:]:
-                total += value
-            sums.append(total)
+            sums.append(rows.total(values))
         if store.updater is None:
             if not store.is_sync:
                 raise MXNetError("kvstore: a store of the type dist_async needs an optimizer: call set_optimizer")
@@ -271,16 +289,21 @@ class Server:
                 store.parts[name].value = total
             self._done(store, ready)
             return
-        for settings in (s for _, given in ready for _, s in given.values() if s):
-            store.updater.optimizer.__dict__.update(settings)
-        weights = []
-        for name, _ in ready:
-            part = store.parts[name]
-            if not isinstance(part.value, NDArray):
-                self._adopt(store, name)
-                part.value = array(part.value, dtype=part.value.dtype)
-            weights.append(part.value)
-        store.updater([name for name, _ in ready], [NDArray(Array.sharing(total)) for total in sums], weights)
+        groups: list[tuple[Settings, list[tuple[Name, Value]]]] = []
+        for (name, given), total in zip(ready, sums, strict=True):
+            settings = next((own for _, own in given.values() if own), None)
+            if not groups or groups[-1][0] != settings:
+                groups.append((settings, []))
+            groups[-1][1].append((name, total))
+        for settings, pairs in groups:
+            store.updater.optimizer.__dict__.update(settings or {})
+            for name, _ in pairs:
+                part = store.parts[name]
+                if not isinstance(part.value, NDArray):
+                    self._adopt(store, name)
+                    part.value = rows.held(part.value, part.stype)
+            store.updater([name for name, _ in pairs], [rows.shared(total) for _, total in pairs],
+                          [store.parts[name].value for name, _ in pairs])
         self._done(store, ready)
 
     @staticmethod
@@ -290,9 +313,9 @@ class Server:
             part = store.parts[name]
             part.done += 1
             waiting = part.pulls.pop(part.done, ())
-            value = part.sent() if waiting else None
-            for future in waiting:
-                future.set_result(value)
+            whole = part.sent(None) if any(asked is None for _, asked in waiting) else None
+            for future, asked in waiting:
+                future.set_result(whole if asked is None else part.sent(asked))
 
     @staticmethod
     def _adopt(store: _Store, name: Name) -> None:
