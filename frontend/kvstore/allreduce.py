@@ -53,7 +53,6 @@ class Reducer:
             raise MXNetError("kvstore: the workers cannot sum any more: one of them has been killed, has failed or has "
                              f"ended ({type(error).__name__}: {text})") from None
 
-    # many parameters: it is called as a server is
     def exchange(self, store: int, rank: int, message: int, pushed: Any, values: Sequence[np.ndarray],
                  pulled: Sequence[Any], settings: Any) -> list[np.ndarray]:
         """The sums of these values over all workers. Messages of other workers may have more or fewer values: as many

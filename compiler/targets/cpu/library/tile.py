@@ -235,6 +235,7 @@ def add_in_turn(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple
             sums[i * vectors + j] = b.emit(kind, f"extractvalue {result} {made.text}, {j}")
 
 
+# many parameters: those of `multiply`, and what a step does
 def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
     step: str = "", row_first: bool = False,
