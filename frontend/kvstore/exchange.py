@@ -261,6 +261,12 @@ class Exchange:
                 self._end(item)
 
     def _end(self, item: Item) -> None:
+        if item.piece.missing:  # it may wait for an item whose answers come later, so this thread must go on
+            threading.Thread(target=self._fulfil, args=(item,), daemon=True).start()
+        else:
+            self._fulfil(item)
+
+    def _fulfil(self, item: Item) -> None:
         def work() -> None:
             self.check()
             item.write()
