@@ -75,7 +75,8 @@ def test_an_artifact_of_other_passes_does_not_run_operators_in_python(tmp_path: 
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     executor = alike().simple_bind(mx.cpu(), grad_req="null", x=(3,))
     artifact.save(tmp_path / "alike.mxc", [executor], ["x"])
-    monkeypatch.setattr(api, "watch_passes", lambda *args: parse_graph("graph(x: float32[3])\n y = exp(x)\n return y"))
+    monkeypatch.setattr(api, "watch_passes", lambda *_, **__: parse_graph(
+        "graph(x: float32[3])\n y = exp(x)\n return y"))
     with pytest.raises(MXNetError, match="was compiled by other passes"):
         mx.load(tmp_path / "alike.mxc").predict(x=np.ones(3))
 
