@@ -162,6 +162,11 @@ class Plan:
         return sum(b.nbytes for b in self.buffers if b.pool == "status")
 
     @property
+    def draws(self) -> bool:
+        """Whether runs draw random numbers in kernels."""
+        return any(buffer.pool == "seed" for buffer in self.buffers)
+
+    @property
     def read_in_runs(self) -> set[int]:
         """The buffers that other steps than those of the prepare phase use, or that are outputs: by position."""
         return {*self.outputs, *(i for step in self.steps if step.phase != "prepare" for i in step.buffers)}

@@ -74,7 +74,7 @@ class BoundPlan:
         on_host = self._device is None
         self.small = {phase: on_host and costs.is_small(cost) for phase, cost in expected.items()}
         self.brief = {phase: on_host and costs.is_brief(cost) for phase, cost in expected.items()}
-        self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
+        self.draws = self.plan.draws
         hosts = [step for step in self.plan.steps if step.host is not None]
         self.has_hosts = bool(hosts)
         self.states = [a.variable for i in {i for step in hosts for i in step.buffers}

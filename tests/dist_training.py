@@ -79,6 +79,18 @@ def with_module(options, store):
     return {name: value.asnumpy() for name, value in {**found, **auxiliary}.items()}
 
 
+def train(net, trainer, inputs, labels, rows, epochs):
+    """Gluon's training. rows: of this worker's batches."""
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(epochs):
+        for i in range(STEPS):
+            at = slice(i * rows, (i + 1) * rows)
+            with mx.autograd.record():
+                value = loss(net(mx.nd.array(inputs[at])), mx.nd.array(labels[at]))
+            value.backward()
+            trainer.step(ROWS)
+
+
 def with_gluon(options, store):
     pictures, labels = (shares(store, each) for each in data())
     rows = ROWS // (1 if store is None else store.num_workers)
@@ -90,16 +102,9 @@ def with_gluon(options, store):
     net.initialize(mx.init.Xavier())
     net.hybridize()
     net(mx.nd.array(pictures[:rows]))
-    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     trainer = mx.gluon.Trainer(net.collect_params(), options.optimizer, {"learning_rate": 0.05}, kvstore=store,
                                update_on_kvstore=False if options.own_updates else None)
-    for _ in range(options.epochs):
-        for i in range(STEPS):
-            at = slice(i * rows, (i + 1) * rows)
-            with mx.autograd.record():
-                value = loss(net(mx.nd.array(pictures[at])), mx.nd.array(labels[at]))
-            value.backward()
-            trainer.step(ROWS)
+    train(net, trainer, pictures, labels, rows, options.epochs)
     return {name: value.data().asnumpy() for name, value in net.collect_params().items()}
 
 
@@ -133,14 +138,7 @@ def with_rows(options, store):
     trainer = mx.gluon.Trainer(net.collect_params(), options.optimizer, {"learning_rate": 0.5, "wd": 0.01, **momentum},
                                kvstore="local" if store is None else store,
                                update_on_kvstore=False if options.own_updates else None)
-    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-    for _ in range(options.epochs):
-        for i in range(STEPS):
-            at = slice(i * rows, (i + 1) * rows)
-            with mx.autograd.record():
-                value = loss(net(mx.nd.array(words[at])), mx.nd.array(labels[at]))
-            value.backward()
-            trainer.step(ROWS)
+    train(net, trainer, words, labels, rows, options.epochs)
     every = mx.nd.arange(WORDS)
     return {name: (value.row_sparse_data(every) if "sparse" in name else value.data()).asnumpy()
             for name, value in net.collect_params().items()}

@@ -3,10 +3,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+TABLE = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(^<!-- end -->$)", re.S | re.M)
+
+
+def with_tables(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """The text of a document with each table as it is now. tables: what makes them, by name."""
+    return TABLE.sub(lambda table: f"{table[1]}{tables[table[2]]()}{table[4]}", text)
 
 
 def blocks(document: str, language: str = "") -> list[str]:

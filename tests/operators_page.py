@@ -8,12 +8,12 @@ target, whatever the machine: for a CPU of the level x86-64-v3, and for an NVIDI
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from documents import with_tables
 from golden.cases import load
 from golden_graphs import graph_of
 from op_cases import cases
@@ -32,7 +32,6 @@ from mxc.compiler.targets.cuda.ahead import CudaTarget
 from mxc.compiler.targets.protocol import KernelTarget
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "operators.md"
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(^<!-- end -->$)", re.S | re.M)
 MOST_CASES = 3  # of an operator, that are planned: the first ones
 
 # Operators of MXNet's registry that are no entries of the table, and where they are.
@@ -212,7 +211,7 @@ TABLES = {"operators": operators, "elsewhere": lambda: reasons(ELSEWHERE),
 
 def written(text: str) -> str:
     """The document `text` with each table as it is now."""
-    return BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}{block[4]}", text)
+    return with_tables(text, TABLES)
 
 
 if __name__ == "__main__":

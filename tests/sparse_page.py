@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from operators_page import BLOCK
+from documents import with_tables
 
 from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Operator, Params
@@ -105,7 +105,7 @@ TABLES = {"operators": operators, "updates": updates}
 
 def written(text: str) -> str:
     """The document `text` with each table as it is now."""
-    return BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}{block[4]}", text)
+    return with_tables(text, TABLES)
 
 
 if __name__ == "__main__":

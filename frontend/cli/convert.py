@@ -72,11 +72,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def written_for(prefix: str) -> tuple[str, str]:
+def prefix_of(target: str) -> str:
+    """NAME, of NAME or NAME-symbol.json."""
+    return target.removesuffix(".json").removesuffix("-symbol")
+
+
+def written_for(target: str) -> tuple[str, str]:
     """The files of a model that is written to NAME or NAME-symbol.json."""
     from mxc.checkpoints import checkpoint_paths
 
-    return checkpoint_paths(prefix.removesuffix(".json").removesuffix("-symbol"), 0)[:2]
+    return checkpoint_paths(prefix_of(target), 0)[:2]
 
 
 def refuse_options(options: argparse.Namespace, names: tuple[str, ...], what: str) -> None:
@@ -121,12 +126,11 @@ def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]
     from mxc.compiler.passes.stated import attribute_shape
     from mxc.contrib.onnx import import_model
 
-    prefix = target.removesuffix(".json").removesuffix("-symbol")
     try:
         symbol, arguments, states = import_model(source, shapes)
     except ArgumentError as error:
         raise UsageError(f"--shape: {error}") from None
-    save_checkpoint(prefix, 0, symbol, arguments, states)
+    save_checkpoint(prefix_of(target), 0, symbol, arguments, states)
     inputs = {node.name: [extent or "?" for extent in attribute_shape(node) or ()]
               for node in symbol.graph.variables if node.name not in arguments and node.name not in states}
     return {"written": [*written_for(target)], "operators": operators(symbol),
@@ -154,8 +158,7 @@ def to_precision(options: argparse.Namespace, shapes: dict[str, tuple[int | str,
     model = read_model(given, known)
     check_names(known, model.symbol.list_arguments(), options.source)
     made, facts = converted(given, model, known, None)
-    prefix = options.target.removesuffix(".json").removesuffix("-symbol")
-    save_checkpoint(prefix, 0, made.symbol, made.arguments, made.auxiliary)
+    save_checkpoint(prefix_of(options.target), 0, made.symbol, made.arguments, made.auxiliary)
     return {"written": [*written_for(options.target)], **keys_of(facts)}
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import Given, Shape, made_up_parameter
@@ -130,8 +130,7 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
         bound = open_bound(options, shapes, given, default, needs_values)
         bound.executor._release(bound.sizes)
         return bound
-    predictor, path = _open_predictor(options, needs_values, lambda given: (
-        open_artifact(given), str(given.params or given.model)))
+    predictor, path = _with_values(options, needs_values, open_artifact(options), str(options.params or options.model))
     _settle(given, predictor, shapes, options.model)
     shapes |= predictor.shapes_for({name: shape for name, shape in shapes.items() if name in predictor.input_names}) \
         or chosen_shapes(predictor, options.model, shapes)
@@ -150,7 +149,7 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     from mxc.runtime.array import dtype_name
 
     if is_artifact(options.model):
-        predictor, path = _open_predictor(options, needs_values, open_whole_artifact)
+        predictor, path = _with_values(options, needs_values, *open_whole_artifact(options))
         _settle(given, predictor, shapes, options.model)
         shapes |= predictor.shapes_for(shapes) or chosen_shapes(predictor, options.model, shapes)
         executor = predictor.executor(shapes, grad_req="null") if shapes in predictor.input_shapes else \
@@ -172,10 +171,9 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     return model
 
 
-def _open_predictor(options: argparse.Namespace, needs_values: bool,
-                    opened: Callable[[argparse.Namespace], tuple[Any, str]]) -> tuple[Any, str]:
-    """An artifact, and where its parameters come from."""
-    predictor, path = opened(options)
+def _with_values(options: argparse.Namespace, needs_values: bool, predictor: Any, path: str) -> tuple[Any, str]:
+    """The command line's artifact, and where its parameters come from: those that it lacks are made up, where that may
+    be."""
     if predictor.missing_params and not needs_values:
         made = {name: made_up_parameter(name, shape, dtype)
                 for name, (shape, dtype) in predictor.missing_params.items()}

@@ -129,7 +129,7 @@ def stored_values(options: argparse.Namespace, model: Bound) -> list[np.ndarray]
     """The outputs as programs get them from an artifact: with what it prepared of its own parameters, and its batches
     cut and filled up. Where it has no parameters, or draws random numbers, those of the executor."""
     predictor = open_artifact(argparse.Namespace(model=options.model, params=None, dtype=[]))
-    if predictor.missing_params or any(buffer.pool == "seed" for buffer in model.plan.buffers):
+    if predictor.missing_params or model.plan.draws:
         return model.values()
     found = predictor.predict(**{name: model.executor.arg_dict[name].asnumpy() for name in model.inputs})
     return [found[name] for name in model.outputs]

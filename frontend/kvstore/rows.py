@@ -78,13 +78,13 @@ def chosen(value: Value, rows: np.ndarray) -> np.ndarray:
 def joined(answers: Sequence[tuple[Part, Value]], layout: Layout, rows: np.ndarray | None) -> Value:
     """A value, copied from those of its parts. rows: the numbers of the rows that were asked for, where these are all
     that the answers have."""
-    values = [value for _, value in sorted(answers, key=lambda pair: pair[0].number)]
+    ordered = sorted(answers, key=lambda pair: pair[0].number)
+    values = [value for _, value in ordered]
     if rows is not None:
         none = np.empty((0, *layout.shape[1:]), layout.dtype)
         return Rows(np.concatenate([none, *map(dense, values)]), rows.copy(), layout.shape)
     if all(isinstance(value, Rows) for value in values):
-        numbers = [value.rows + part.begin for part, value in sorted(answers, key=lambda pair: pair[0].number)
-                   if isinstance(value, Rows)]
+        numbers = [value.rows + part.begin for part, value in ordered if isinstance(value, Rows)]
         return Rows(np.concatenate([value.values for value in values if isinstance(value, Rows)]),
                     np.concatenate(numbers), layout.shape)
     return np.concatenate([dense(value) for value in values]).reshape(layout.shape)
@@ -106,5 +106,3 @@ def total(values: Sequence[Value]) -> Value:
     for value in sparse:
         sums[np.searchsorted(numbers, value.rows)] += value.values
     return Rows(sums, numbers, sparse[0].shape)
-
-

@@ -5,24 +5,6 @@ the loss. `conversion.py` makes trained symbols and blocks of mixed precision, b
 and `lists` say which operator computes in which dtype.
 """
 from mxc.contrib.amp import amp, lists, loss_scaler
-from mxc.contrib.amp.amp import (
-    convert_hybrid_block,
-    convert_model,
-    convert_symbol,
-    init,
-    init_trainer,
-    list_conditional_fp32_ops,
-    list_fp32_ops,
-    list_loss_output_functions,
-    list_lp16_fp32_ops,
-    list_lp16_ops,
-    list_lp16_use_fp32_params,
-    list_widest_type_cast,
-    scale_loss,
-    unscale,
-)
+from mxc.contrib.amp.amp import *  # noqa: F403  # the names that it lists, as in MXNet
 
-__all__ = ["amp", "convert_hybrid_block", "convert_model", "convert_symbol", "init", "init_trainer",
-           "list_conditional_fp32_ops", "list_fp32_ops", "list_loss_output_functions", "list_lp16_fp32_ops",
-           "list_lp16_ops", "list_lp16_use_fp32_params", "list_widest_type_cast", "lists", "loss_scaler", "scale_loss",
-           "unscale"]
+__all__ = [*amp.__all__, "amp", "lists", "loss_scaler"]
