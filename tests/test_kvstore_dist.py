@@ -377,6 +377,21 @@ def test_of_row_sparse_arrays_rows_alone_are_sent() -> None:
         exchange.close()
 
 
+def test_an_answer_that_comes_before_an_earlier_item_s_waits_alone() -> None:
+    servers = [Recorder(), Recorder()]
+    exchange = Exchange(servers, 0)
+    out, where = mx.nd.ones((2,)), [Layout((2,), "float32", (Part(key, 0, i, 0, 2),), False)
+                                    for i, key in enumerate(("early", "late"))]
+    exchange.submit([Item(0, each.parts[0].key, each, None, [out._array], 0, 0, 0, None, None) for each in where])
+    until(lambda: all(server.futures for server in servers))
+    servers[1].futures[0][0].set_result([np.full(2, 5, "f")])
+    time.sleep(0.1)  # the thread has taken this answer, which cannot be written before the other
+    servers[0].futures[0][0].set_result([np.full(2, 4, "f")])
+    until(lambda: exchange._open == 0)
+    assert out.asnumpy().tolist() == [5, 5]
+    exchange.close()  # which would wait for ever after a failure
+
+
 def test_an_error_of_a_message_is_raised_where_its_values_are_read_and_by_later_calls() -> None:
     server = Recorder()
     exchange = Exchange([server], 0)
