@@ -334,8 +334,8 @@ NOT_DRAWN = {
 
 @functools.cache
 def table_cases() -> dict[str, list[Case]]:
-    """By operator, the samples of every operator for users: internal ones come out of these. Those that drop a share `p`
-    of their values, as between layers of RNN, are none: they draw other numbers than their reference."""
+    """By operator, the samples of every operator for users: internal ones come out of these. Those that drop a share
+    `p` of their values, as between layers of RNN, are none: they draw other numbers than their reference."""
     users = [op for op in table.all_operators() if op.inputs and why_not_drawn(op) == ""]
     return {op.name: [case for case in cases(op) if not case.params.get("p")] for op in users}
 
