@@ -261,7 +261,9 @@ class GraphExecutor:
         from mxc.compiler.api import compile_graph
 
         wanted = self.grad_req if is_train else {}
-        return compile_graph(self.graph, self._shapes, self._dtypes, wanted, is_train, target)
+        facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, wanted))
+        return self.memory.compiled((self.source, target.parts["target"], is_train, *facts), lambda: compile_graph(
+            self.graph, self._shapes, self._dtypes, wanted, is_train, target))
 
     # -- running
 
