@@ -1,4 +1,4 @@
-"""The calls of NVIDIA's driver for a graph of launches, to a stand-in that notes them. What they do on a GPU is unseen."""
+"""The calls of NVIDIA's driver for a graph of launches, to a stand-in that notes them. On a GPU they are unseen."""
 from __future__ import annotations
 
 import ctypes
