@@ -107,7 +107,7 @@ class GraphExecutor:
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
         gradients = {f"the gradient of {name}": array for name, array in arrays.grads.items()}
-        check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
+        check_devices(context, {**arrays.args, **gradients, **arrays.aux})
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False

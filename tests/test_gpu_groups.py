@@ -49,7 +49,7 @@ for one, two in ((mx.gpu(0), mx.gpu(1)), (mx.cpu(), mx.gpu(1))):
     assert [str(executor.arg_dict[name].context) for name in ("fc1_weight", "fc2_weight")] == [str(one), str(two)]
     alike(trained(filled(executor)), wanted)
     assert str(executor.outputs[0].context) == str(one)
-    other = executor.reshape(data=(1, 5))
+    other = executor.reshape(data=(1, 5), softmax_label=(1,))
     other.forward(data=np.ones((1, 5)))
     assert other.outputs[0].shape == (1, 3) and other.arg_dict["fc1_weight"] is executor.arg_dict["fc1_weight"]
 """, gpus=2)
