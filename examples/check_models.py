@@ -102,12 +102,12 @@ def detection_error(outputs: list[np.ndarray], expected: list[np.ndarray]) -> fl
     return max(error_of(found[..., 1], wanted[..., 1]), missing / max(1, count) / 0.02)
 
 
-def check(folder: Path, name: str, case: dict) -> bool:
+def check(folder: Path, name: str, case: dict, context: mx.Context) -> bool:
     """Run one case and print its line; whether it agrees."""
     symbol = mx.sym.load(str(folder / case["symbol"]))
     given, recorded = stored_values(folder, case)
     shapes = {n: tuple(s) for n, s in case["shapes"].items()}
-    executor = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    executor = symbol.simple_bind(context, grad_req="null", **shapes)
     for group in (executor.arg_dict, executor.aux_dict):
         for key, array in group.items():
             array[:] = given[key] if key in given else recipe(key, array.shape)
@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> int:
     results = []
     for name in arguments[1:] or cases:
         try:
-            results.append(check(folder, name, cases[name]))
+            results.append(check(folder, name, cases[name], mx.cpu()))
         except mx.MXNetError as error:
             print(f"FAIL {name:20} {error}", flush=True)
             results.append(False)

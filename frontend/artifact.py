@@ -28,11 +28,12 @@ Shape = tuple[int, ...]
 GIVE = "a program as mxc.load(path, params=mx.nd.load(FILE)), a command of mxc with --params FILE"
 
 
-def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) -> Predictor:
+def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None, ctx: Any = None) -> Predictor:
     """The model in an artifact, ready to run. An artifact is a program: load only what you trust.
 
     path: of a file that `mxc compile -o` or `mxc.artifact.save` wrote. params: values (NDArrays or NumPy arrays) of
     parameters, in place of those in the file, by name, with or without `arg:` and `aux:` as `mx.nd.load` gives them.
+    ctx: the GPU on which a file for GPUs runs, mx.gpu(0) when None; files for CPUs take none but mx.cpu().
 
     The file is mapped into memory and every byte of it checked; neither LLVM nor the compiler's passes are
     imported. On another CPU than it was compiled for, or with another version of mxc, one warning says so, and the
@@ -40,10 +41,10 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
     given; an error says so where the packages that compile are not installed. While it is in use the file must not be
     changed in place; to replace it, write another and rename it, as `mxc compile` does.
     Raises ModelFileError naming the file when it cannot be read, is no artifact or is damaged, ArgumentError for
-    parameters that the model lacks or of other shapes, TargetError where the model has to be compiled here, without
-    the packages for that.
+    parameters that the model lacks or of other shapes and for a context of another kind, TargetError where the model
+    has to be compiled here, without the packages for that, and where the GPU is not there.
     """
-    artifact = Artifact(path, mxc.VERSION)
+    artifact = Artifact(path, mxc.VERSION, ctx)
     artifact.check_runs_here()
     predictor = Predictor(artifact, params or {})
     if artifact.stale and predictor.prepared_params:
@@ -182,8 +183,8 @@ class Predictor:
 
     def _outputs(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs of a plan."""
-        if self._artifact.stale:
-            return self._compiled_here(stored, values)
+        if self._artifact.stale or self._artifact.arch:
+            return self._by_executor(stored, values)
         if stored.section not in self._runs:
             self._need_values()
             with uncollected():  # the first run makes tables
@@ -254,8 +255,8 @@ class Predictor:
         return self._filled(simple_bind(self.symbol, self._artifact.context, "null", stored.dtypes,
                                         {**known, **shapes}))
 
-    def _compiled_here(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs by an executor of what the compiler makes of the graph here."""
+    def _by_executor(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs by an executor: on a GPU, and of what the compiler makes of the graph here."""
         if stored.section not in self._executors:
             self._need_values()
             made = self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
@@ -331,7 +332,7 @@ class Predictor:
             if array.shape != stored.shapes[name]:
                 raise ArgumentError(f"parameter {name!r} has the shape {array.shape}; {self.path} has it with "
                                     f"{stored.shapes[name]}")
-            given[name] = Array.of(array, stored.dtypes[name], self._artifact.context)
+            given[name] = Array.of(array, stored.dtypes[name])
         return given
 
 
@@ -340,7 +341,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequence[str], with_params: bool = True,
-         train: bool = False, batch_axes: Mapping[str, int] | None = None, keep_params: bool = False) -> str:
+         train: bool = False, batch_axes: Mapping[str, int] | None = None, keep_params: bool = False,
+         target: str | None = None) -> str:
     """Write an artifact of a symbol's executors, one for each set of input shapes. Gives why batches of other sizes
     cannot be cut and filled up; "" where they can.
 
@@ -351,11 +353,14 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     sets of shapes differ, or the first one of all inputs that have as many rows as the first input. keep_params: the
     file also gets the parameters as they are where no plan reads them so; without them it has only what was prepared
     of them: then it is for this CPU and version alone, and gives neither executors nor other values of some parameters.
+    target: a GPU's architecture, as "cuda:sm_90", which need not be there; such a file has all parameters. None: this
+    CPU.
     Raises MXNetError when parameters of two executors differ in shape, ArgumentError when executors are of different
-    symbols, differ in dtypes, or have the same shapes, and for an axis that an input lacks, FileAccessError when the
-    file cannot be written.
+    symbols, differ in dtypes, have the same shapes, or are on GPUs, and for an axis that an input lacks, TargetError
+    for what is no target, FileAccessError when the file cannot be written.
     """
-    from mxc.runtime.artifact_writer import Interface, write
+    from mxc.compiler.targets import kernel_target
+    from mxc.runtime.artifact_writer import Interface, made_for, write
 
     if not executors:
         raise ArgumentError("an artifact needs at least one executor")
@@ -365,7 +370,11 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     unknown = [name for name in (*inputs, *(batch_axes or ())) if name not in first.arg_dict]
     if unknown:
         raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
-    read = {buffer.name for executor in executors for buffer in executor.compiled(False).plan.buffers
+    if any(array.context.gpu_number >= 0 for executor in executors for array in executor.arg_dict.values()):
+        raise ArgumentError("the executors are on a GPU: bind them on mx.cpu(), and say target=\"cuda:sm_90\", or of "
+                            "which architecture the GPUs are that the artifact is for")
+    device: Any = kernel_target(target) if target is not None else None
+    read = {buffer.name for executor in executors for buffer in made_for(device, executor._core, False).plan.buffers
             if buffer.pool == "argument"}
     free = [name for name in first.arg_dict if name in inputs or name.endswith("label")]
     needed = [name for name in inputs if name in read]
@@ -373,7 +382,8 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     batches = found_batches(executors, [name for name in free if name in read], free, batch_axes)
     interface = Interface(needed, [name for name in free if name not in needed], distinct_outputs(first._symbol), given,
                           [name for name in free if name not in read], batches, keep_params)
-    write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], interface, train)
+    write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], interface, train,
+          device)
     return batches.mixed
 
 

@@ -26,9 +26,9 @@ from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
-    from mxc.runtime.sparse_executor import SparseExecutor
+    from mxc.runtime.taped_executor import TapedExecutor
 
-    Core = GraphExecutor | SparseExecutor
+    Core = GraphExecutor | TapedExecutor
 
 __getattr__, _names = elsewhere(__name__, {
     "": "copy ctypes ndarray=mxc.ndarray", "array": "py_array=array",
@@ -58,7 +58,7 @@ class Executor:
         if shared_exec is not None and shared_exec._symbol is symbol:
             graph = shared_exec._core.source  # and with it what was compiled for it
         given = [*self._args.values(), *self._aux.values(), *(g for g in self._grads.values() if g is not None)]
-        self._core: Core = core_of(graph, [a._array for a in given])(
+        self._core: Core = core_of(graph, [a._array for a in given], ctx, groups)(
             graph, ctx,
             BoundArrays({n: a._array for n, a in self._args.items()},
                         {n: None if g is None else g._array for n, g in self._grads.items()}, arrays.grad_req,
@@ -245,13 +245,16 @@ class Executor:
         return self._symbol
 
 
-def core_of(graph: Graph, arrays: Sequence[Array]) -> type[Core]:
-    """The runtime's executor for a graph on these arrays: another one where some are kept in parts."""
-    if all(array.stype == "default" for array in arrays) and is_dense(graph):
+def core_of(graph: Graph, arrays: Sequence[Array], ctx: Context, groups: Mapping[str, Context] | None) -> type[Core]:
+    """The runtime's executor for a graph on these arrays: another one where some are kept in parts, or where groups of
+    nodes are on several devices of which not all are the host's."""
+    is_one = not groups or len({place.gpu_number for place in (ctx, *groups.values())}) == 1
+    are_dense = all(array.stype == "default" for array in arrays) and is_dense(graph)
+    if is_one and are_dense:
         return GraphExecutor
-    from mxc.runtime.sparse_executor import SparseExecutor  # Only now: most programs have no such arrays.
+    from mxc.runtime.taped_executor import PlacedExecutor, SparseExecutor  # Only now: most programs need neither.
 
-    return SparseExecutor
+    return PlacedExecutor if are_dense else SparseExecutor
 
 
 def _reshaped(graph: Graph, wanted: Mapping[str, Sequence[int]], old: Mapping[str, Array]) -> Graph:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mxc.compiler import plan, targets
-from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.error import ArgumentError, MXNetError, TargetError
 from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
@@ -27,7 +27,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.system.garbage import uncollected
 from mxc.compiler.system.packages import compiler_lacks
 from mxc.compiler.targets.launch import LoadedKernels
-from mxc.runtime import artifact_file, runner
+from mxc.runtime import artifact_cuda, artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.batches import Batches, Part
 from mxc.runtime.context import Context, cpu
@@ -37,13 +37,14 @@ from mxc.runtime.plan_check import check_plan
 
 if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Graph
+    from mxc.compiler.targets.protocol import CodeTarget
 
 Shape = tuple[int, ...]
 INFERENCE, TRAINING = "inference", "training"
 # what may be raised while a manifest or plan is read that is not of the format
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
 OTHER_BATCHES = {"inputs": {}, "outputs": [], "mixed": "the file is of an earlier version, which did not look for how"}
-IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # what a file's code is: linked, object files, or for a GPU
+IMAGE, OBJECTS = "image", "objects"  # what a CPU's code in a file is: linked, or object files
 _lock = Lock()
 _loaded: dict[str, LoadedKernels] = {}  # by the checksum of the code and the manifest's entry of it
 
@@ -55,11 +56,13 @@ def _interface() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def parts(version: str) -> dict[str, str]:
-    """What a file's plans and code depend on, labelled. version: of mxc."""
+def parts(version: str, target: CodeTarget | None = None) -> dict[str, str]:
+    """What a file's plans and code depend on, labelled. version: of mxc. target: a GPU's; None: this CPU's."""
     skipped = ",".join(sorted(env.names("MXC_SKIP")))
     settings = " ".join(["MXC_STRICT=1"] * env.flag("MXC_STRICT") + [f"MXC_SKIP={skipped}"] * bool(skipped))
-    return targets.host().parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
+    device = targets.host().parts() if target is None else {"target": f"{artifact_cuda.CUDA}{target.arch}",
+                                                            "sources": target.parts["mxc"]}
+    return device | {"mxc": f"{version} ({_interface()})", "settings": settings}
 
 
 class StoredPlan(NamedTuple):
@@ -104,27 +107,45 @@ class Artifact:
     plan for inference reads. outputs: names, each there once. batches: how the plans for inference take batches of
     other sizes. parameters: arguments and auxiliary states with their values, which are the mapped file. facts: dtype
     and shape of all that the file was given values of: of those that are no `parameters` it has only what its plans
-    prepared of them. args, aux: all names. stale: why its code and plans cannot be used here; "" when they can.
-    Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere, TargetError for one that was
-    compiled for a GPU.
+    prepared of them. args, aux: all names. arch: of the GPUs that it was compiled for; "" for CPUs. context: where it
+    runs; gpu(0) when None is given to a file for GPUs. stale: why its code and plans cannot be used there; "" when they
+    can.
+    Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere, ArgumentError for a context of
+    another kind.
     """
 
-    def __init__(self, path: str | os.PathLike[str], version: str):
+    def __init__(self, path: str | os.PathLike[str], version: str, context: Context | None = None):
         self.contents = artifact_file.read(path)
-        self.path, self.context = self.contents.path, Context(cpu())
+        self.path = self.contents.path
         with uncollected():
             try:
                 self._read(self.contents.manifest)
             except MALFORMED as error:
                 raise artifact_file.malformed(self.path, error) from None
-        self.stale = "; ".join(targets.host().differences(self.parts, parts(version)))
+        self.context = Context(context or ("gpu" if self.arch else "cpu"))
+        if (self.context.gpu_number >= 0) != bool(self.arch):
+            raise ArgumentError(f"{self.path} was compiled for {'GPUs' if self.arch else 'CPUs'}, and is to run on "
+                                f"{self.context}: compile the model for that with `mxc compile --target "
+                                f"{'cpu' if self.arch else 'cuda:sm_...'}`")
+        self.stale = "; ".join(self._differences(version))
+
+    def _differences(self, version: str) -> list[str]:
+        """Why code and plans cannot be used here."""
+        if not self.arch:
+            return targets.host().differences(self.parts, parts(version))
+        fault = self.gpu_fault()
+        if fault:
+            return [fault]
+        target: Any = self.context.target()
+        now = parts(version, target)
+        return [*(f"{label}: {self.parts.get(label)!r} then, {now[label]!r} now" for label in ("mxc", "settings")
+                  if self.parts.get(label) != now[label]), *target.differences(self.arch, self.parts["sources"])]
 
     def _read(self, manifest: dict[str, Any]) -> None:
         self.parts: dict[str, str] = {str(label): str(text) for label, text in manifest["parts"].items()}
         self.code = manifest["code"]
-        if self.code["form"] == CUDA:
-            raise TargetError(f"{self.path} was compiled for {self.parts['target']}, where this version of mxc does "
-                              "not run models yet: compile the model with --target cpu")
+        self.arch = self.parts["target"].removeprefix(artifact_cuda.CUDA) if self.code["form"] == artifact_cuda.FORM \
+            else ""
         self.args, self.aux, self.inputs, self.optional, self.outputs = (
             [str(name) for name in manifest[kind]] for kind in ("args", "aux", "inputs", "optional", "outputs"))
         # Files of earlier versions have neither.
@@ -144,10 +165,18 @@ class Artifact:
             raise ValueError(f"inputs {self.inputs}, outputs {self.outputs} and {len(self.plans)} plans do not belong "
                              "together")
 
+    def gpu_fault(self) -> str:
+        """Why the GPU that this file is to run on cannot be used; "" where it can, and for CPUs."""
+        try:
+            self.context.target()
+        except TargetError as error:
+            return str(error)
+        return ""
+
     def _array(self, section: memoryview, dtype: str, shape: Shape, offset: int) -> Array:
         if min(shape, default=0) < 0 or not 0 <= offset <= len(section) - prod(shape) * numpy_dtype(dtype).itemsize:
             raise ValueError(f"a parameter of shape {shape} is at {offset} of {len(section)} bytes")
-        return Array(np.ndarray(shape, numpy_dtype(dtype), section, offset), self.context, Variable())
+        return Array(np.ndarray(shape, numpy_dtype(dtype), section, offset), Context(cpu()), Variable())
 
     def _stored(self, entry: dict[str, Any]) -> StoredPlan:
         if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):
@@ -171,8 +200,12 @@ class Artifact:
                               f"{'are' if len(lacking) > 1 else 'is'} not installed)\n{advice}")
 
     def check_runs_here(self) -> None:
-        """Raise TargetError where this file's code cannot be used here, and there is no compiler to make other code."""
-        if self.stale:
+        """Raise TargetError where the GPU is not there, or this file's code cannot be used here, and there is no
+        compiler to make other code."""
+        fault = self.gpu_fault()
+        if fault:
+            raise TargetError(f"{self.path} was compiled for {artifact_cuda.CUDA}{self.arch}: {fault}")
+        if self.stale and not self.arch:
             level = cpu_level()
             self.need_compiler(f"the model was compiled for something else ({self.stale})", "compile it again with "
                                f"`mxc compile{f' --target cpu:{level}' * bool(level)}`, by this version of mxc and "
@@ -188,9 +221,16 @@ class Artifact:
     def library(self) -> LoadedKernels:
         """The file's kernels in this process. Raises TargetError when the system does not let code be loaded."""
         checksum = next(s["checksum"] for s in self.contents.manifest["sections"] if s["name"] == "code")
-        key = f"{checksum} {self.code}"
+        key = f"{checksum} {self.context} {self.code}"
         with _lock:
-            if key not in _loaded:
+            if key not in _loaded and self.arch:
+                try:
+                    codes = artifact_cuda.read(self.code, self.arch, self.contents.sections["code"])
+                except MALFORMED as error:
+                    raise artifact_file.malformed(self.path, error) from None
+                target: Any = self.context.target()
+                _loaded[key] = target.load_stored(codes)
+            elif key not in _loaded:
                 try:
                     addresses = self._load(self.contents.sections["code"])
                     names = targets.host().runner().FUNCTIONS
@@ -249,7 +289,7 @@ class Artifact:
 
             source = json_ir.read(self.json, self.path) if graph is None else graph
             made = watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING,
-                                 target=targets.host().target_of(self.parts))
+                                 target=self.context.target() or targets.host().target_of(self.parts))
             if found.graph and digest(made) != found.graph:
                 raise MXNetError(f"{self.path} was compiled by other passes or for other operators of the program's "
                                  "own, so it is not known which of them Python has to run: compile the model again")
@@ -268,7 +308,7 @@ class Artifact:
             return self.compiled(stored, graph)
         from mxc.compiler.api import compile_graph
 
-        return compile_graph(graph, shapes, dtypes, grad_req, is_train)
+        return compile_graph(graph, shapes, dtypes, grad_req, is_train, self.context.target())
 
     def batch_parts(self, shapes: Mapping[str, Shape]) -> list[tuple[StoredPlan, Part]]:
         """The cheapest way to run inputs of these shapes on the plans for inference, cut and filled up; none where

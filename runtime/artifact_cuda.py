@@ -1,42 +1,39 @@
-"""Artifacts for an NVIDIA GPU: plans, and PTX and machine code of their loop kernels. Nothing here runs them yet."""
+"""What artifacts for NVIDIA's GPUs have of their kernels: machine code and PTX, which a `DeviceTarget` runs.
+
+    {"form": "cuda", "kernels": {key: {"name", "buffers", "scratch", "cubin": [offset, bytes], "ptx": [offset, bytes]}}}
+"""
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from mxc.compiler.targets.launch import symbol
-from mxc.runtime import artifact_file
-from mxc.runtime.artifact import CUDA
-from mxc.runtime.artifact_writer import Section
+from mxc.compiler.targets.launch import DeviceCode
+from mxc.runtime.artifact_file import Piece, Section
 
-if TYPE_CHECKING:
-    from mxc.compiler.targets.protocol import KernelTarget
-
-Shape = tuple[int, ...]
+FORM, CUDA = "cuda", "cuda:"  # what the manifest calls such code, and how the name of its target begins
 
 
-def write(path: str | os.PathLike[str], version: str, graph: str, target: KernelTarget, mode: str,
-          compiled: Sequence[tuple[Mapping[str, Shape], Any]]) -> None:
-    """Write an artifact of plans for `target` (docs/artifact.md has the format).
+def stored(codes: Mapping[str, DeviceCode]) -> tuple[dict[str, Any], list[Piece]]:
+    """What the manifest says of the code, and the section `code`."""
+    section, kernels = Section(), dict[str, Any]()
+    for key, code in codes.items():
+        forms = {form: [section.add((key, form), np.frombuffer(data, np.uint8)), len(data)]
+                 for form, data in (("cubin", code.cubin), ("ptx", code.ptx))}
+        kernels[key] = {"name": code.name, "buffers": list(code.buffers), "scratch": list(code.scratch), **forms}
+    return {"form": FORM, "kernels": kernels}, section.pieces
 
-    version: of mxc. graph: the model's JSON. mode: "inference" or "training". compiled: for each set of input shapes,
-    the shapes and what the compiler made (compiler.api.Compiled).
-    Raises FileAccessError when the file cannot be written.
-    """
-    code, kernels, missing, plans = Section(), dict[str, Any](), dict[str, str](), list[dict[str, Any]]()
-    sections: dict[str, list[artifact_file.Piece]] = {"graph": [graph.encode()]}
-    for shapes, made in compiled:
-        name = f"plan {len(plans)}"
-        sections[name] = [made.plan.to_json().encode()]
-        plans.append({"mode": mode, "section": name, "shapes": {k: list(shape) for k, shape in shapes.items()}})
-        missing |= made.library.missing
-        for key, parts in made.library.codes.items():
-            kernels[key] = {"symbol": symbol(key), **{
-                form: [code.add((key, form), np.frombuffer(data, np.uint8)), len(data)]
-                for form, data in (("ptx", parts.ptx.encode()), ("cubin", parts.cubin))}}
-    manifest = {"parts": {**target.parts, "mxc": f"{version} ({target.parts['mxc']})"}, "plans": plans,
-                "code": {"form": CUDA, "kernels": kernels, "missing": missing}}
-    artifact_file.write(path, manifest, {**sections, "code": code.pieces})
+
+def read(entry: Mapping[str, Any], arch: str, code: memoryview) -> dict[str, DeviceCode]:
+    """The kernels by key, of the manifest's entry and the section. Raises ValueError, KeyError or TypeError for what is
+    not of the form."""
+    def part(place: Any) -> bytes:
+        start, length = map(int, place)
+        if not 0 <= start <= start + length <= len(code):
+            raise ValueError(f"code is at {start} of {len(code)} bytes")
+        return bytes(code[start:start + length])
+
+    return {str(key): DeviceCode(str(kernel["name"]), tuple(map(str, kernel["buffers"])),
+                                 tuple(map(str, kernel["scratch"])), arch, part(kernel["cubin"]), part(kernel["ptx"]))
+            for key, kernel in entry["kernels"].items()}

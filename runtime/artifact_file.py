@@ -14,7 +14,7 @@ import os
 import stat
 import struct
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -44,6 +44,23 @@ class Contents(NamedTuple):
 def aligned(size: int, to: int = ALIGNMENT) -> int:
     """`size`, or the next multiple of `to`."""
     return -(-size // to) * to
+
+
+class Section:
+    """A section of a file: arrays one behind the other, each key's once."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.end = 0
+        self._places: dict[Hashable, int] = {}
+
+    def add(self, key: Hashable, array: np.ndarray) -> int:
+        """The offset of the array of that key, which is added if it is not there yet."""
+        if key not in self._places:
+            self._places[key] = self.end
+            self.pieces.append(array)
+            self.end += aligned(array.nbytes)
+        return self._places[key]
 
 
 def checksum(data: memoryview) -> str:

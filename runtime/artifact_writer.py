@@ -4,36 +4,22 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets import host
-from mxc.compiler.targets.launch import symbol
-from mxc.runtime import artifact_file, costs, runner
+from mxc.compiler.targets.launch import DeviceCode, symbol
+from mxc.runtime import artifact_cuda, artifact_file, costs, runner
 from mxc.runtime.artifact import IMAGE, INFERENCE, OBJECTS, TRAINING, parts
-from mxc.runtime.artifact_file import Piece, aligned
+from mxc.runtime.artifact_file import Piece, Section
 from mxc.runtime.batches import Batches
 from mxc.runtime.executor import GraphExecutor
 
-
-class Section:
-    """A section of a file: arrays one behind the other, each key's once."""
-
-    def __init__(self) -> None:
-        self.pieces: list[Piece] = []
-        self.end = 0
-        self._places: dict[Hashable, int] = {}
-
-    def add(self, key: Hashable, array: np.ndarray) -> int:
-        """The offset of the array of that key, which is added if it is not there yet."""
-        if key not in self._places:
-            self._places[key] = self.end
-            self.pieces.append(array)
-            self.end += aligned(array.nbytes)
-        return self._places[key]
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import CodeTarget
 
 
 class Interface(NamedTuple):
@@ -52,13 +38,14 @@ class Interface(NamedTuple):
 
 
 def write(path: str | os.PathLike[str], version: str, graph: str, executors: Sequence[GraphExecutor],
-          interface: Interface, train: bool) -> None:
+          interface: Interface, train: bool, target: CodeTarget | None = None) -> None:
     """Write an artifact.
 
     version: of mxc. graph: the model's JSON. executors: one for each set of input shapes, with equal parameters, on the
     values of those that the interface has as `given`, which the file gets. train: training plans too, with the
-    gradients that the executors want.
-    Raises MXNetError when parameters of two executors differ in shape, FileAccessError when the file cannot be written.
+    gradients that the executors want. target: a GPU's; None: this CPU's.
+    Raises MXNetError when parameters of two executors differ in shape, or the target has no code for a kernel,
+    FileAccessError when the file cannot be written.
     """
     arrays, given = {**executors[0].args, **executors[0].aux}, interface.given
     for executor in executors[1:]:
@@ -67,17 +54,23 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
             if shape != arrays[name].shape:
                 raise MXNetError(f"parameter {name!r} has the shape {arrays[name].shape} for the first input shapes "
                                  f"and {shape} for others: one file cannot have both")
-    values, prepared, read = Section(), Section(), {*given} if interface.keeps else set[str]()
-    plans, entries, objects = dict[str, list[Piece]](), [], dict[str, bytes]()
+    values, prepared, read = Section(), Section(), {*given} if interface.keeps or target is not None else set[str]()
+    plans, entries, objects, codes = dict[str, list[Piece]](), [], dict[str, bytes](), dict[str, DeviceCode]()
     for executor in executors:
         for mode in (INFERENCE, TRAINING) if train else (INFERENCE,):
-            compiled = executor.compiled(mode == TRAINING)
+            compiled = made_for(target, executor, mode == TRAINING)
             section = f"plan {len(plans)}"
             plans[section] = [compiled.plan.to_json().encode()]
-            objects |= host().target().objects([key for key in compiled.plan.kernels if key not in objects],
-                                               functools.partial(getattr, compiled, "kernels"))
+            if target is None:
+                objects |= host().target().objects([key for key in compiled.plan.kernels if key not in objects],
+                                                   functools.partial(getattr, compiled, "kernels"))
+            elif compiled.library.missing:
+                raise MXNetError(f"there is no code for {', '.join(sorted({*compiled.library.missing.values()}))} on "
+                                 f"GPUs, so {os.fspath(path)} cannot be written: compile the model for the CPU")
+            else:
+                codes |= target.stored(compiled.library, compiled.kernels)
             made = dict[int, int]()
-            if given and mode == INFERENCE and _can_store(compiled.plan):
+            if target is None and given and mode == INFERENCE and _can_store(compiled.plan):
                 made = _store(compiled.plan, executor.prepared_values(), prepared)
             read |= _read(compiled.plan, without_preparing=bool(made))
             entries.append({
@@ -86,9 +79,9 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
                 "outputs": [[output.dtype, list(output.shape)] for output in executor.outputs],
                 "grad_req": {name: how for name, how in executor.grad_req.items() if how != "null"}
                 if mode == TRAINING else {}, "prepared": made})
-    linked, code = _code(objects)
+    linked, code = _code(objects) if target is None else artifact_cuda.stored(codes)
     manifest = {
-        "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
+        "parts": parts(version, target), "args": list(executors[0].args), "aux": list(executors[0].aux),
         "inputs": list(interface.inputs), "optional": list(interface.optional), "outputs": list(interface.outputs),
         "unread": list(interface.unread), "batches": interface.batches.stored(),
         "parameters": {name: [arrays[name].dtype, list(arrays[name].shape),
@@ -96,6 +89,11 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
         "plans": entries, "code": linked}
     artifact_file.write(path, manifest, {"graph": [graph.encode()], **plans, "code": code,
                                          "parameters": values.pieces, "prepared": prepared.pieces})
+
+
+def made_for(target: CodeTarget | None, executor: GraphExecutor, is_train: bool) -> Any:
+    """What the compiler makes of an executor's graph (compiler.api.Compiled) for a GPU's target, or for this CPU."""
+    return executor.compiled(is_train) if target is None else executor.compiled_for(target, is_train)
 
 
 def _facts(executor: GraphExecutor, given: Sequence[str]) -> dict[str, Any]:

@@ -22,12 +22,14 @@ from mxc.runtime import custom, engine, invoke, node_calls, specializations, tap
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.cached_op import CachedBackward
+from mxc.runtime.device_copy import DeviceCopy, record_copy
 from mxc.runtime.gradient_plans import GradientPlan, forget_memory
 from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Recorded, RecordedOperator
 
 PROGRAMS_KEPT = 256
-OTHERS = HostBackward, custom.CustomBackward, CachedBackward  # operators that run in ways of their own: no plan has one
+# operators that run in ways of their own: no plan has one
+OTHERS = HostBackward, custom.CustomBackward, CachedBackward, DeviceCopy
 FEW = 2  # nodes; fewer that follow each other cost less one by one than as a plan
 _in_order = attrgetter("number")
 
@@ -181,7 +183,7 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
             value = values[place]
             where = nodes[position].outputs[0].context.computing
             if place[0] < known + len(heads) or value.context != where:  # the caller's own, on the variable's device
-                value = tape.record_view("_copyto", {}, value, value.copied(context=where))
+                value = record_copy(value, value.copied(context=where))
             found[nodes[position]] = value
     for kind, position, place in program.sought:
         if kind == "aux":
@@ -422,6 +424,8 @@ def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
         return results
     if isinstance(node.op, custom.CustomBackward):
         return custom.apply(node, inputs)
+    if isinstance(node.op, DeviceCopy):
+        return node.op.call(inputs)
     return node_calls.apply(node, inputs)
 
 

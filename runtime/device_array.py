@@ -162,16 +162,12 @@ class DeviceArray(Array):
         super().fill(other)
 
 
-def check_devices(context: Context, groups: Mapping[str, Context], arrays: Mapping[str, Array | None]) -> None:
+def check_devices(context: Context, arrays: Mapping[str, Array | None]) -> None:
     """Raise MXNetError unless everything is on the GPU that `context` is, or nothing is on a GPU."""
     for name, array in arrays.items():
         if array is not None and array.context.gpu_number != context.gpu_number:
             raise MXNetError(f"{name} is on {array.context}, and the graph is bound on {context}: bind it on the "
                              "device of its arrays, or copy them there with as_in_context")
-    for group, place in groups.items():
-        if place.gpu_number != context.gpu_number:
-            raise MXNetError(f"the group {group!r} is on {place}, and the graph is bound on {context}: a graph is on "
-                             "one GPU as a whole, or on CPUs")
 
 
 def _start(array: np.ndarray) -> int:

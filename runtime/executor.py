@@ -107,7 +107,7 @@ class GraphExecutor:
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
         gradients = {f"the gradient of {name}": array for name, array in arrays.grads.items()}
-        check_devices(context, groups or {}, {**arrays.args, **gradients, **arrays.aux})
+        check_devices(context, {**arrays.args, **gradients, **arrays.aux})
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False
@@ -261,7 +261,9 @@ class GraphExecutor:
         from mxc.compiler.api import compile_graph
 
         wanted = self.grad_req if is_train else {}
-        return compile_graph(self.graph, self._shapes, self._dtypes, wanted, is_train, target)
+        facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, wanted))
+        return self.memory.compiled((self.source, target.parts["target"], is_train, *facts), lambda: compile_graph(
+            self.graph, self._shapes, self._dtypes, wanted, is_train, target))
 
     # -- running
 

@@ -83,16 +83,16 @@ def _steps(graph: Graph, apart: set[Node], name: str) -> list[Step]:
         here = [node for node in graph.nodes if stage[node] == number and not node.is_variable]
         dense = [node for node in here if node not in apart]
         if dense:
-            inside = {*dense}
-            read = {entry for node in graph.nodes if node not in inside for entry in node.inputs} | {*graph.outputs}
-            sought = [Entry(node, i) for node in dense for i in range(node.num_outputs) if Entry(node, i) in read]
-            steps.append(_plan(dense, sought, f"{name}_{number}"))
+            steps.append(stretch(graph, dense, f"{name}_{number}"))
         steps += [node for node in here if node in apart]
     return steps
 
 
-def _plan(nodes: Sequence[Node], sought: list[Entry], name: str) -> Step:
-    """Nodes as one op: of what they read, to what is sought."""
+def stretch(graph: Graph, nodes: Sequence[Node], name: str) -> tuple[CachedOp, list[Entry], list[Entry]]:
+    """Nodes of a graph as one op, what it reads, and what it makes: all that others read."""
+    inside = {*nodes}
+    wanted = {entry for node in graph.nodes if node not in inside for entry in node.inputs} | {*graph.outputs}
+    sought = [Entry(node, i) for node in nodes for i in range(node.num_outputs) if Entry(node, i) in wanted]
     copies: dict[Node, Node] = {}
     read: dict[Entry, Node] = {}
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from test_cuda_routines import kernels as routines
 import mxc as mx
 from mxc.compiler.error import OutOfMemoryError
 from mxc.compiler.kernel.routines import spec
+from mxc.compiler.system import env
 from mxc.compiler.targets import kernel_target
 
 Check = tuple[str, Callable[[], None]]
@@ -84,14 +87,53 @@ def network(net: mx.sym.Symbol, train: bool, shape: tuple[int, ...]) -> None:
         rng = np.random.default_rng(0)
         for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
             array[:] = rng.integers(0, 10, array.shape) if "label" in name else rng.uniform(0.1, 0.5, array.shape)
-        values = [executor.forward(is_train=train)[0].asnumpy()]
-        if train:
-            executor.backward()
-            values += [a.asnumpy() for name, a in executor.grad_dict.items() if "label" not in name]
+        values = []
+        for _ in range(2):  # the second time as one graph of launches
+            values.append(executor.forward(is_train=train)[0].asnumpy())
+            if train:
+                executor.backward()
+                values += [a.asnumpy() for name, a in executor.grad_dict.items() if "label" not in name]
+            executor.arg_dict["data"][:] *= 0.5
         found.append(values)
     for right, value in zip(*found, strict=True):
         scale = max(1.0, float(np.abs(right).max()))
         np.testing.assert_allclose(value / scale, right / scale, 0, 1e-4)
+
+
+def groups() -> None:
+    """Nodes on the GPU and on the CPU."""
+    with mx.AttrScope(ctx_group="there"):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="first")
+    with mx.AttrScope(ctx_group="here"):
+        net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.tanh(net), num_hidden=2), name="loss")
+    found = []
+    for place in (mx.cpu(), mx.gpu(0)):
+        executor = net.simple_bind(place, data=(2, 5), group2ctx={"there": place, "here": mx.cpu()})
+        rng = np.random.default_rng(0)
+        for _, array in sorted(executor.arg_dict.items()):
+            array[:] = rng.uniform(0.2, 1, array.shape)
+        executor.forward(is_train=True)
+        executor.backward()
+        found.append([executor.outputs[0].asnumpy(), executor.grad_dict["first_weight"].asnumpy()])
+    for right, value in zip(*found, strict=True):
+        np.testing.assert_allclose(value, right, 1e-4, 1e-5)
+
+
+def artifact() -> None:
+    """A file with code for this GPU, made and read."""
+    target: Any = kernel_target("gpu:0")
+    net = networks.perceptron()
+    executor = net.simple_bind(mx.cpu(), data=(4, 64))
+    for name, array in executor.arg_dict.items():
+        array[:] = np.random.default_rng(len(name)).uniform(-0.5, 0.5, array.shape)
+    x = np.random.default_rng(0).random((6, 64), np.float32)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = f"{folder}/net.mxc"
+        mx.artifact.save(path, [executor], ["data"], target=f"cuda:{target.arch}")
+        found = mx.load(path).predict(data=x)["softmax_output"]
+    right = [executor.forward(data=part)[0].asnumpy() for part in (x[:4], np.concatenate([x[4:], x[:2]]))]
+    np.testing.assert_allclose(found, np.concatenate(right)[:6], 1e-4, 1e-5)
 
 
 def draws() -> None:
@@ -137,6 +179,9 @@ def checks(quick: bool) -> Iterator[Check]:
         yield f"routine {kernel.routine}", lambda kernel=kernel, arrays=arrays: routine(kernel, arrays)
     yield "random numbers", draws
     yield "out of memory", memory
+    yield "groups on the GPU and the CPU", groups
+    if not env.simulated_gpus():  # the simulator cannot make machine code
+        yield "an artifact", artifact
     yield "LeNet, inference", lambda: network(networks.lenet(), False, (4, 1, 8, 8))
     yield "LeNet, training", lambda: network(networks.lenet(), True, (4, 1, 8, 8))
     if not quick:

@@ -16,6 +16,7 @@ BENCH = Path(__file__).parents[1] / "bench"
 sys.path.append(str(BENCH))
 
 import codegen  # noqa: E402
+import gpu  # noqa: E402
 from cases import operators as measured  # noqa: E402
 from cases import registry, saved, vision  # noqa: E402
 from harness import measure, table  # noqa: E402
@@ -282,3 +283,35 @@ def test_what_is_measured_can_be_bound(name: str) -> None:
     wanted = mx_table.get(case.op).input_names(params)
     assert len(wanted) <= len(case.shapes) + len(mx_table.get(case.op).aux_names(params))
     assert {*case.whole, *case.spans, *case.fixed, *case.dtypes} <= {*case.shapes}
+
+
+def stand_in(folder: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> list[gpu.Row]:
+    """The rows of a part whose process is this program."""
+    file = folder / "part.py"
+    file.write_text(program)
+    monkeypatch.setattr(gpu, "__file__", str(file))
+    monkeypatch.setattr(gpu, "GRACE", 1.0)
+    return list(gpu.Part("loops", 1.0, folder).rows())
+
+
+def test_a_part_that_hangs_or_dies_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = """print('@ROW {"part": "loops", "name": "first"}\\n@BEGIN "second"', flush=True)\n"""
+    found = stand_in(tmp_path, row + "import time; time.sleep(60)", monkeypatch)
+    assert [(each.name, each.verdict) for each in found] == [("first", "ok"), ("second", "FAILED")]
+    assert "ended after 2 s" in found[1].note
+    found = stand_in(tmp_path, row + "raise ValueError('broken')", monkeypatch)
+    assert [(each.name, each.verdict) for each in found] == [("first", "ok"), ("second", "FAILED")]
+    assert "ended with 1: ValueError: broken" in found[1].note
+
+
+def test_the_check_of_a_gpu_is_rehearsed(tmp_path: Path) -> None:
+    told = tmp_path / "rows.json"
+    command = [sys.executable, str(BENCH / "gpu.py"), "--parts", "loops", "products", "--json", str(told)]
+    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": "1"}
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(told.read_text())["rows"]
+    assert [(row["name"], row["verdict"]) for row in rows] == [("a copy", "ok"), ("softmax", "ok"),
+                                                               ("sgemm 5x9x7", "ok")]
+    assert "0 FAILED" in done.stdout
+

@@ -108,9 +108,6 @@ x = mx.sym.Variable("x")
 refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": here}), "'x' is on cpu(0)", "bound on gpu(0)")
 refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": there}, args_grad={"x": here}), "is on cpu(0)", "bound on gpu(0)")
 refused(lambda: mx.sym.exp(x).bind(mx.cpu(), {"x": there}), "'x' is on gpu(0)", "bound on cpu(0)")
-with mx.AttrScope(ctx_group="one"):
-    net = mx.sym.exp(x)
-refused(lambda: net.bind(mx.gpu(0), {"x": there}, group2ctx={"one": mx.cpu()}), "the group 'one' is on cpu(0)")
 refused(lambda: np.asarray(there), "shares no memory", "asnumpy")
 refused(lambda: there.to_dlpack_for_read(), "shares no memory")
 refused(lambda: mx.nd.ones((2,), ctx=mx.gpu(2)), "gpu(2): there are 2", "num_gpus", kind=TargetError)
@@ -146,10 +143,10 @@ def test_a_kernel_that_fails() -> None:
 from mxc.compiler.targets.cuda import simulator
 launch, failing = simulator.SimulatedGpu.launch, []
 
-def failed(self, function, *rest):
+def failed(self, one):
     if failing:
         raise IndexError("index 9 is out of bounds")
-    launch(self, function, *rest)
+    launch(self, one)
 
 simulator.SimulatedGpu.launch = failed
 a = mx.nd.ones((2, 2), ctx=mx.gpu(0))
@@ -160,6 +157,35 @@ executor.forward()
 refused(lambda: executor.outputs[0].asnumpy(), "gpu(0): kernel 0 (exp", "failed: IndexError: index 9")
 failing.clear()
 assert abs(executor.forward()[0].asnumpy()[0, 0] - np.e) < 1e-6
+""")
+
+
+def test_what_runs_again_is_one_graph_that_follows_its_arrays() -> None:
+    simulated(BEGIN + """
+from mxc.compiler.targets.cuda import simulator
+begin, change, launch, calls = (*(getattr(simulator.SimulatedGpu, name) for name in ("begin", "change", "launch")), [])
+simulator.SimulatedGpu.begin = lambda self, graph: (calls.append(len(graph)), begin(self, graph))
+simulator.SimulatedGpu.change = lambda self, graph, number, one: (calls.append("change"),
+                                                                  change(self, graph, number, one))
+net = mx.gluon.nn.HybridSequential()
+net.add(mx.gluon.nn.Dense(3, activation="relu"), mx.gluon.nn.Dense(2))
+net.initialize(ctx=mx.gpu(0))
+net.hybridize(static_alloc=True)
+given = [mx.nd.array(np.full((2, 4), i), ctx=mx.gpu(0)) for i in range(4)]
+results = [net(x).asnumpy() for x in given]
+assert 2 in calls and "change" in calls, calls
+parameters = [p.data().asnumpy() for p in net.collect_params().values()]
+for x, result in zip(given, results):
+    hidden = np.maximum(x.asnumpy() @ parameters[0].T + parameters[1], 0)
+    np.testing.assert_allclose(result, hidden @ parameters[2].T + parameters[3], 1e-5, 1e-6)
+
+def failed(self, one):
+    raise IndexError("index 9 is out of bounds")
+
+simulator.SimulatedGpu.launch = failed
+refused(lambda: net(given[0]).asnumpy(), "gpu(0): kernel 0 (", "failed: IndexError: index 9")
+simulator.SimulatedGpu.launch = launch
+np.testing.assert_array_equal(net(given[1]).asnumpy(), results[1])
 """)
 
 

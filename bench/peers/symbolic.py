@@ -14,11 +14,12 @@ def versions(peer: str) -> dict[str, str]:
     return {peer: module.__version__, "numpy": np.__version__}
 
 
-def make(peer: str, case: Case) -> tuple[Callable[[], None], Callable[[], list[np.ndarray]]]:
+def make(peer: str, case: Case, on_gpu: bool = False) -> tuple[Callable[[], None], Callable[[], list[np.ndarray]]]:
     mx = importlib.import_module(peer)
+    place = mx.gpu(0) if on_gpu else mx.cpu()
     symbol = mx.sym.load_json(json.dumps(case.graph))
     requests = {n: "write" if n in case.wrt else "null" for n in case.shapes}
-    executor = symbol.simple_bind(mx.cpu(), grad_req=requests, **case.shapes)
+    executor = symbol.simple_bind(place, grad_req=requests, **case.shapes)
     arrays = case.arrays()
     for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
         array[:] = arrays[name]
@@ -30,7 +31,7 @@ def make(peer: str, case: Case) -> tuple[Callable[[], None], Callable[[], list[n
 
     if case.mode == "forward":
         return forward, lambda: [output.asnumpy() for output in executor.outputs]
-    heads = None if case.mode == "step" else [mx.nd.array(h) for h in case.head_gradients()]
+    heads = None if case.mode == "step" else [mx.nd.array(h, ctx=place) for h in case.head_gradients()]
     pairs = [(executor.arg_dict[n], executor.grad_dict[n]) for n in case.wrt]
     update = getattr(mx.nd, "sgd_update", None)
 

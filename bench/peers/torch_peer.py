@@ -111,7 +111,7 @@ OPS: dict[str, Callable] = {
 class Network(torch.nn.Module):
     """The graph as a module: its parameters and states are the module's, `forward` takes the case's inputs."""
 
-    def __init__(self, case: Case):
+    def __init__(self, case: Case, device: str):
         super().__init__()
         expressions = {name: f"inputs[{i}]" for i, name in enumerate(case.inputs)}
         arrays = case.arrays()
@@ -119,13 +119,14 @@ class Network(torch.nn.Module):
             if name in expressions:
                 continue
             expressions[name] = f"self.p{i}"
-            tensor = torch.from_numpy(arrays[name])
+            tensor = torch.from_numpy(arrays[name]).to(device)
             if name in case.wrt:
                 self.register_parameter(f"p{i}", torch.nn.Parameter(tensor))
             else:
                 self.register_buffer(f"p{i}", tensor)
         self.run = graph.function(case, OPS, expressions, "self, inputs")
-        self.inputs = [torch.from_numpy(arrays[name]).requires_grad_(name in case.wrt) for name in case.inputs]
+        self.inputs = [torch.from_numpy(arrays[name]).to(device).requires_grad_(name in case.wrt)
+                       for name in case.inputs]
         places = {name: i for i, name in enumerate([*case.shapes, *case.aux])}
         self.sources = [self.inputs[case.inputs.index(name)] if name in case.inputs
                         else getattr(self, f"p{places[name]}") for name in case.wrt]
@@ -138,22 +139,31 @@ def versions(peer: str) -> dict[str, str]:
     return {"torch": torch.__version__}
 
 
-def make(peer: str, case: Case) -> tuple[Callable[[], None], Callable[[], list[np.ndarray]]]:
+def make(peer: str, case: Case, device: str = "cpu") -> tuple[Callable[[], None], Callable[[], list[np.ndarray]]]:
+    """device: where it runs. On a GPU a run ends when all is computed, and the compiled form is launched as a CUDA
+    graph, which is torch's quickest."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch._dynamo.reset()
     torch._inductor.config.freezing = case.mode == "forward"
-    network = Network(case)
-    call = torch.compile(network) if peer == "torch.compile" else network
+    network, is_gpu = Network(case, device), device != "cpu"
+    call = network
+    if peer == "torch.compile":
+        call = torch.compile(network, mode="reduce-overhead" if is_gpu else "default")
+    wait = torch.cuda.synchronize if is_gpu else lambda: None
     found: list[Tensor] = []
+
+    def fetch() -> list[np.ndarray]:
+        return [t.detach().cpu().numpy() for t in found]
 
     def forward() -> None:
         with torch.no_grad():
             found[:] = call(*network.inputs)
+        wait()
 
     if case.mode == "forward":
         network.eval()
-        return forward, lambda: [t.numpy() for t in found]
-    heads = None if case.mode == "step" else [torch.from_numpy(h) for h in case.head_gradients()]
+        return forward, fetch
+    heads = None if case.mode == "step" else [torch.from_numpy(h).to(device) for h in case.head_gradients()]
 
     def backward() -> None:
         outputs = call(*network.inputs)[:len(heads) if heads else 1]
@@ -161,5 +171,6 @@ def make(peer: str, case: Case) -> tuple[Callable[[], None], Callable[[], list[n
         if case.mode == "step":
             with torch.no_grad():
                 torch._foreach_add_(network.sources, found, alpha=-LEARNING_RATE)
+        wait()
 
-    return backward, lambda: [t.numpy() for t in found]
+    return backward, fetch

@@ -25,6 +25,19 @@ class LaunchConfig:
     calls: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class DeviceCode:
+    """A GPU's kernel, as files have it. name: of the kernel, for errors. buffers, scratch: the dtypes of its buffers
+    and of a routine's private arrays. arch: that of the machine code `cubin`; ptx: the same, for newer devices."""
+
+    name: str
+    buffers: tuple[str, ...]
+    scratch: tuple[str, ...]
+    arch: str
+    cubin: bytes
+    ptx: bytes
+
+
 @dataclass
 class LoadedKernels:
     """The code of kernels.

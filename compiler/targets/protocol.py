@@ -5,6 +5,8 @@ Every target is a `Target`. One of these protocols says what else it can do:
   GraphTarget    runs graphs node by node: `reference`
   KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`, `gpu`
   HostTarget     a KernelTarget whose code runs in this process, on its memory: `cpu`
+  CodeTarget     a KernelTarget of a GPU's architecture, whose code goes into files: `cuda`
+  DeviceTarget   a KernelTarget of a GPU that is there, which runs such code: `gpu`
 
 The loaded code of kernels is a `LoadedKernels` (launch.py), which says how it is launched (`Launcher`) and in which
 memory (`Memory`). Nothing here is imported when a program runs: implementations need not inherit, mypy compares them.
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction
     from mxc.compiler.ops.philox import Draws
     from mxc.compiler.plan import Plan
-    from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels
+    from mxc.compiler.targets.launch import DeviceCode, LaunchConfig, LoadedKernels
     from mxc.compiler.targets.preferences import Preferences
 
 
@@ -133,6 +135,29 @@ class HostTarget(KernelTarget, Protocol):
 
     def limits(self) -> LimitKernels:
         """Kernels that measure what limits a machine."""
+        ...
+
+
+class CodeTarget(KernelTarget, Protocol):
+    """A target of an architecture of GPUs, which need not be there."""
+
+    @property
+    def arch(self) -> str: ...
+
+    def stored(self, library: LoadedKernels, kernels: Mapping[str, Kernel]) -> dict[str, DeviceCode]:
+        """What a file gets of the code that `load` gave for these kernels, by key; nothing of what is missing."""
+        ...
+
+
+class DeviceTarget(KernelTarget, Protocol):
+    """A target of a GPU of this process."""
+
+    def differences(self, arch: str, sources: str) -> list[str]:
+        """Why machine code for `arch`, which the sources of that digest made, does not run here."""
+        ...
+
+    def load_stored(self, codes: Mapping[str, DeviceCode]) -> LoadedKernels:
+        """The kernels of a file. Raises MXNetError where the driver refuses code."""
         ...
 
 

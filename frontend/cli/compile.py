@@ -6,7 +6,6 @@ import json
 import os
 from typing import Any
 
-import mxc
 from mxc.cli.main import tell
 from mxc.cli.model import (
     Read,
@@ -67,8 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "and convert")
     parser.add_argument("--target", default=CPU, metavar="cpu|cpu:x86-64-v3|cuda:sm_90",
                         help="what it is to run on: this CPU (default), every CPU of that level (x86-64-v2, -v3, -v4), "
-                             "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
-                             "made (extra cuda)")
+                             "or NVIDIA GPUs of that architecture, which need not be there (extra cuda)")
     parser.add_argument("--codegen", metavar="llvm|numba",
                         help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or "
                              "Numba, which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
@@ -101,28 +99,22 @@ def run(options: argparse.Namespace) -> int:
         if options.target == CPU:
             made = [executor.compiled(options.train) for executor in executors]
         else:
-            target, made = for_gpu(options, executors)
+            made = for_gpu(options, executors)
         found = [(shapes, plan_facts(compiled, options.target != CPU))
                  for shapes, compiled in zip(sets, made, strict=True)]
     written = precision
     if options.output is not None:
         with progress(f"writing {options.output}"):
-            if options.target == CPU:
-                from mxc.artifact import save
+            from mxc.artifact import save
 
-                path = parameter_file(options)
-                mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes,
-                             options.keep_params)
-                written["other batches"] = f"no: {mixed}" if mixed else "cut and filled up"
-                if path is None:
-                    tell("compile", f"note: there is no {stem_of(options.model)}-0000.params (or of another number) "
-                         f"beside {options.model}, so {options.output} has no parameters: give them with --params, or "
-                         "to mxc.load")
-            else:
-                from mxc.runtime import artifact_cuda
-
-                artifact_cuda.write(options.output, mxc.VERSION, executors[0]._symbol.tojson(), target,
-                                    "training" if options.train else "inference", list(zip(sets, made, strict=True)))
+            path = parameter_file(options)
+            mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes,
+                         options.keep_params, None if options.target == CPU else options.target)
+            written["other batches"] = f"no: {mixed}" if mixed else "cut and filled up"
+            if path is None:
+                tell("compile", f"note: there is no {stem_of(options.model)}-0000.params (or of another number) "
+                     f"beside {options.model}, so {options.output} has no parameters: give them with --params, or to "
+                     "mxc.load")
         written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output), **written}
     if options.json:
         plans = [keys_of(facts) for _, facts in found]
@@ -175,12 +167,12 @@ def bind_all(options: argparse.Namespace, model: Read, sets: list[dict[str, tupl
     return [first, *(first.reshape(partial_shaping=True, allow_up_sizing=True, **shapes) for shapes in sets[1:])]
 
 
-def for_gpu(options: argparse.Namespace, executors: list[Any]) -> tuple[Any, list[Any]]:
-    """The target of `--target cuda:...`, and what the compiler makes for it of each executor's model."""
+def for_gpu(options: argparse.Namespace, executors: list[Any]) -> list[Any]:
+    """What the compiler makes for `--target cuda:...` of each executor's model."""
     from mxc.compiler.targets import kernel_target
 
     target = kernel_target(options.target)
-    return target, [executor.compiled_for(target, options.train) for executor in executors]
+    return [executor.compiled_for(target, options.train) for executor in executors]
 
 
 def plan_facts(compiled: Any, may_lack: bool) -> dict[str, Any]:

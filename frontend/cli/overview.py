@@ -155,10 +155,11 @@ def of_artifact(path: str) -> dict[str, Any]:
                       **plan.memory(sizes(stored), env.num_threads())})
     made_for = artifact.parts
     return {"model": path, "bytes": Path(path).stat().st_size, "mxc": made_for.get("mxc", "").split(" ")[0],
-            "cpu": made_for.get("cpu", ""), "cpu_level": targets.host().level_of(set(made_for["features"].split())),
+            "target": made_for.get("target", "cpu"), "cpu": made_for.get("cpu", ""),
+            "cpu_level": targets.host().level_of(set(made_for.get("features", "").split())),
             "system": f"{made_for.get('system', '')} {made_for.get('machine', '')}",
             "settings": made_for.get("settings", ""), "runs_here": not artifact.stale,
-            "why_not": artifact.stale or None,
+            "why_not": artifact.stale or None, "can_be_compiled_here": not artifact.gpu_fault(),
             "inputs": [{"name": name, "dtype": first.dtypes[name], "optional": name in artifact.optional}
                        for name in (*artifact.inputs, *artifact.optional)],
             "outputs": [{"name": name, "dtype": dtype} for name, (dtype, _) in
@@ -217,12 +218,13 @@ def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
     """What `of_artifact` gives of the file as a whole, in words."""
     parameters = about["parameters"]
     whole = parameters["as_given"] == parameters["arrays"]
+    again = "compiled again" if whole and about["can_be_compiled_here"] else "no"
     return {
         "model": f"{about['model']}, {about['bytes'] / 1e6:,.2f} MB", "made by": f"mxc {about['mxc']}",
-        "made for": ", ".join(filter(None, (about["system"], about["cpu"], about["settings"]))),
+        "made for": ", ".join(filter(None, (about["target"].replace("cpu", ""), about["system"].strip(), about["cpu"],
+                                            about["settings"]))),
         "CPU level": about["cpu_level"] or "none",
-        "runs here": "yes, as it is" if about["runs_here"] else f"{'compiled again' if whole else 'no'}: "
-                     f"{about['why_not']}",
+        "runs here": "yes, as it is" if about["runs_here"] else f"{again}: {about['why_not']}",
         "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB" +
                       f"; {parameters['as_given']} of them as they were given" * (not whole),
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"

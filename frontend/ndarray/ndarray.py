@@ -20,6 +20,7 @@ from mxc.ndarray.numpy_protocols import NumpyProtocols
 from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
+from mxc.runtime.device_copy import record_copy
 from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.sparse_array import of_given
 from mxc.util import is_np_shape
@@ -157,7 +158,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises MXNetError when the shapes differ, TypeError for another kind of target.
         """
         if isinstance(other, Context):
-            return wrapped(tape.record_view("_copyto", {}, self._array, self._array.copied(context=other)))
+            return wrapped(record_copy(self._array, self._array.copied(context=other)))
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto takes an NDArray or a Context, not {type(other)}")
         if other._array is self._array:
@@ -167,6 +168,11 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         target = other._array
         if tape.state.recording:
             tape.check_writes("_copyto", [target], [self._array])
+            if target.context.gpu_number != self._array.context.gpu_number:
+                source = self.astype(target.dtype, copy=False)._array  # on its own device, as its gradient is
+                target.copy_from(source)
+                record_copy(source, target)
+                return other
         target.copy_from(self._array)
         tape.record_view("Cast", {"dtype": target.dtype}, self._array, target)
         return other

@@ -13,15 +13,15 @@ from mxc.compiler.kernel.value_text import walk
 from mxc.compiler.targets.cuda import estimate
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
-from mxc.compiler.targets.cuda.kernels import grid_of, lacks, source_of
+from mxc.compiler.targets.cuda.kernels import grid_of, lacks, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.loops import form
 from mxc.compiler.targets.cuda.resources import resources
-from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
+from mxc.compiler.targets.launch import DeviceCode, LaunchConfig, LoadedKernels, sources_digest, symbol
 from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Plan
-    from mxc.compiler.targets.protocol import KernelTarget
+    from mxc.compiler.targets.protocol import CodeTarget
 
 # Not measured: the CPU's figures, until a GPU is there to measure its own on.
 UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
@@ -115,6 +115,12 @@ class CudaTarget:
         share, limit = found.occupancy(self.blocks.threads, self.arch)
         return {**vars(found), "occupancy": share, "limit": limit}
 
+    def stored(self, library: LoadedKernels, kernels: Mapping[str, Kernel]) -> dict[str, DeviceCode]:
+        """See CodeTarget."""
+        assert isinstance(library, CudaLibrary)
+        return {key: DeviceCode(kernels[key].name, kernels[key].buffers, scratch_dtypes(kernels[key]), self.arch,
+                                code.cubin, code.ptx.encode()) for key, code in library.codes.items()}
+
     def load_known(self, keys: Sequence[str]) -> CudaLibrary | None:
         """Gives None: plans for this target are not stored, so nobody has keys without kernels."""
         return None
@@ -129,4 +135,4 @@ class CudaTarget:
 
 
 if TYPE_CHECKING:  # mypy compares them
-    _: type[KernelTarget] = CudaTarget
+    _: type[CodeTarget] = CudaTarget

@@ -2,9 +2,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+
+class Launch(NamedTuple):
+    """A kernel's launch. function: what a device's `launch` takes. pointers: addresses, and what is there: dtypes."""
+
+    function: Any
+    blocks: int
+    threads: int
+    pointers: Sequence[tuple[int, str]]
+
+
+class LaunchFailed(Exception):
+    """The launch of this number in a graph failed, for the reason that is its cause."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
 
 
 class Device(Protocol):
@@ -37,8 +54,20 @@ class Device(Protocol):
 
     def clear(self, address: int, nbytes: int) -> None: ...
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: Sequence[tuple[int, str]]) -> None:
-        """Begin to run a kernel. pointers: addresses, and what is there: dtypes."""
+    def launch(self, launch: Launch) -> None:
+        """Begin to run a kernel."""
+        ...
+
+    def graph(self, launches: Sequence[Launch]) -> Any:
+        """Launches, one behind the other, that the device takes as one piece of work."""
+        ...
+
+    def change(self, graph: Any, number: int, launch: Launch) -> None:
+        """Put a launch of the same kernel in the place of that of this number, while the graph does not run."""
+        ...
+
+    def begin(self, graph: Any) -> None:
+        """Begin to run a graph. Raises LaunchFailed where it is known at once which launch fails."""
         ...
 
     def wait(self) -> None:

@@ -6,12 +6,15 @@ All work of a device is in the order of one stream, copies too. Nothing of this 
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.targets.cuda.device import Launch
 
 
 def bindings() -> Any:
@@ -19,6 +22,26 @@ def bindings() -> Any:
     from cuda.bindings import driver
 
     return driver
+
+
+def _packed(launch: Launch) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """The arguments of a launch, which are addresses, and their types."""
+    values = tuple(address for address, _ in launch.pointers)
+    return values, (ctypes.c_void_p,) * len(values)
+
+
+class Graph:
+    """A graph of launches, each behind the one before. handle: its description; nodes: the launches in that;
+    executable: what is launched."""
+
+    def __init__(self, gpu: Gpu, handle: Any):
+        self.gpu, self.handle, self.nodes, self.executable = gpu, handle, list[Any](), None
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        # At the end the driver may be gone, and what it holds goes with the process; a forked process has no driver.
+        if not sys.is_finalizing() and os.getpid() == self._process:
+            self.gpu.drop(self)
 
 
 class Gpu:
@@ -97,11 +120,45 @@ class Gpu:
         module = self._done("load code", self._driver.cuModuleLoadData(cubin))
         return self._done(f"find {symbol}", self._driver.cuModuleGetFunction(module, symbol.encode()))
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: Sequence[tuple[int, str]]) -> None:
+    def launch(self, launch: Launch) -> None:
         self._enter()
-        values = tuple(address for address, _ in pointers)
-        self._done("launch", self._driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self._stream,
-                                                         (values, (ctypes.c_void_p,) * len(values)), 0))
+        self._done("launch", self._driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
+                                                         self._stream, _packed(launch), 0))
+
+    def graph(self, launches: Sequence[Launch]) -> Graph:
+        self._enter()
+        made = Graph(self, self._done("make a graph", self._driver.cuGraphCreate(0)))
+        for launch in launches:
+            before = made.nodes[-1:]
+            made.nodes.append(self._done("add a launch to a graph", self._driver.cuGraphAddKernelNode(
+                made.handle, before, len(before), self._node(launch))))
+        made.executable = self._done("prepare a graph", self._driver.cuGraphInstantiate(made.handle, 0))
+        return made
+
+    def change(self, graph: Graph, number: int, launch: Launch) -> None:
+        self._enter()
+        self._done("change a graph", self._driver.cuGraphExecKernelNodeSetParams(
+            graph.executable, graph.nodes[number], self._node(launch)))
+
+    def begin(self, graph: Graph) -> None:
+        self._enter()
+        self._done("launch a graph", self._driver.cuGraphLaunch(graph.executable, self._stream))
+
+    def drop(self, graph: Graph) -> None:
+        """Give back what a graph holds."""
+        self._enter()
+        if graph.executable is not None:
+            self._driver.cuGraphExecDestroy(graph.executable)
+        self._driver.cuGraphDestroy(graph.handle)
+
+    def _node(self, launch: Launch) -> Any:
+        """What a graph knows of a launch."""
+        made = self._driver.CUDA_KERNEL_NODE_PARAMS()
+        made.func = launch.function
+        made.gridDimX, made.gridDimY, made.gridDimZ = launch.blocks, 1, 1
+        made.blockDimX, made.blockDimY, made.blockDimZ = launch.threads, 1, 1
+        made.kernelParams = _packed(launch)
+        return made
 
     def wait(self) -> None:
         self._enter()

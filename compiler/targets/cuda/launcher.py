@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.targets.cuda.device import Launch, LaunchFailed
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cuda.allocator import Allocator
@@ -46,12 +47,16 @@ class LaunchRow:
 @dataclass
 class Table:
     """Rows in their order. The integers of all of them lie in one piece of the device's memory, which goes with the
-    table."""
+    table. graph: the launches as the device takes them at once, from the second of the `runs` on. changed: the numbers
+    of rows that have other addresses than there."""
 
     memory: Allocator
     rows: list[LaunchRow]
     scratch: int
     integers: int = 0
+    graph: Any = None
+    runs: int = 0
+    changed: set[int] = field(default_factory=set)
 
     def __del__(self) -> None:
         if self.integers:
@@ -88,23 +93,50 @@ class GpuLauncher:
 
     def put(self, table: Table, row: int, argument: int, address: int) -> None:
         table.rows[row].pointers[argument] = address
+        table.changed.add(row)
 
     def run(self, table: Table) -> None:
-        """See Launcher. Raises MXNetError, which names the kernel that failed, or the last ones that were begun when
-        the device noticed."""
+        """See Launcher. Several rows that run again are launched as one graph. Raises MXNetError, which names the
+        kernel that failed, or the last ones that were begun when the device noticed."""
         device = self.memory.device
-        for number, row in enumerate(table.rows):
-            try:
-                device.launch(row.entry.function, row.blocks, self.threads, row.arguments(table.scratch))
-            except Exception as error:
-                raise MXNetError(f"gpu({device.number}): kernel {number} ({row.entry.name}) failed: "
-                                 f"{type(error).__name__}: {error}") from error
+        table.runs += 1
+        try:
+            if table.runs > 1 and len(table.rows) > 1:
+                device.begin(self._graph(table))
+            else:
+                for number in range(len(table.rows)):
+                    self._launch(table, number)
+        except LaunchFailed as failed:
+            error = failed.__cause__
+            raise MXNetError(f"gpu({device.number}): kernel {failed.number} ({table.rows[failed.number].entry.name}) "
+                             f"failed: {type(error).__name__}: {error}") from error
         try:
             device.wait()
         except MXNetError as error:
             names = ", ".join(row.entry.name for row in table.rows)
             raise MXNetError(f"{error}; it was running these kernels: {names}. MXC_DEBUG=2 runs them one by "
                              "one") from None
+
+    def _launch(self, table: Table, number: int) -> None:
+        try:
+            self.memory.device.launch(self._row(table, number))
+        except Exception as error:
+            raise LaunchFailed(number) from error
+
+    def _graph(self, table: Table) -> Any:
+        """The table's graph, as its rows are now."""
+        device = self.memory.device
+        if table.graph is None:
+            table.graph = device.graph([self._row(table, number) for number in range(len(table.rows))])
+        else:
+            for number in table.changed:
+                device.change(table.graph, number, self._row(table, number))
+        table.changed.clear()
+        return table.graph
+
+    def _row(self, table: Table, number: int) -> Launch:
+        row = table.rows[number]
+        return Launch(row.entry.function, row.blocks, self.threads, row.arguments(table.scratch))
 
     def bound(self, table: Table, quick: bool = False) -> Callable[[], None]:
         return partial(self.run, table)

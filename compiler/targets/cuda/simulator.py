@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.targets.cuda.device import Launch, LaunchFailed
 
 TOTAL = 4 << 30  # bytes that a simulated GPU has
 SWITCH = 5e-6  # seconds: the simulator polls its threads, and must not keep Python's lock while it does
@@ -74,9 +75,10 @@ class SimulatedGpu:
     def clear(self, address: int, nbytes: int) -> None:
         self.view(address, "uint8")[:nbytes] = 0
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: Sequence[tuple[int, str]]) -> None:
+    def launch(self, launch: Launch) -> None:
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
+        function, blocks, threads, pointers = launch
         arrays = [FakeCUDAArray(self.view(address, dtype)) for address, dtype in pointers]
         with _running:
             interval = sys.getswitchinterval()
@@ -85,6 +87,20 @@ class SimulatedGpu:
                 function[blocks, threads](*arrays)
             finally:
                 sys.setswitchinterval(interval)
+
+    def graph(self, launches: Sequence[Launch]) -> list[Launch]:
+        return list(launches)
+
+    def change(self, graph: list[Launch], number: int, launch: Launch) -> None:
+        assert graph[number].function is launch.function, "a graph keeps its kernels"
+        graph[number] = launch
+
+    def begin(self, graph: list[Launch]) -> None:
+        for number, launch in enumerate(graph):
+            try:
+                self.launch(launch)
+            except Exception as error:
+                raise LaunchFailed(number) from error
 
     def wait(self) -> None:
         """Launches return when all is done."""

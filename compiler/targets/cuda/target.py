@@ -13,13 +13,18 @@ from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.targets.cuda import devices, driver, simulator
 from mxc.compiler.targets.cuda.ahead import CudaTarget
 from mxc.compiler.targets.cuda.blocks import SIMULATED, Blocks
+from mxc.compiler.targets.cuda.code import capability
 from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.launcher import Entry, GpuLauncher
-from mxc.compiler.targets.launch import LoadedKernels, sources_digest, symbol
+from mxc.compiler.targets.launch import DeviceCode, LoadedKernels, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cuda.allocator import Allocator
-    from mxc.compiler.targets.protocol import KernelTarget, Launcher, Memory
+    from mxc.compiler.targets.protocol import DeviceTarget, Launcher, Memory
+
+
+def _entry(kernel: Kernel, function: Any) -> Entry:
+    return Entry(kernel.name, function, kernel.buffers, scratch_dtypes(kernel))
 
 
 class _Gpu:
@@ -28,10 +33,9 @@ class _Gpu:
     launcher: GpuLauncher
     _addresses: dict[str, int]
 
-    def _loaded(self, key: str, kernel: Kernel, function: Any) -> int:
-        self.launcher.entries.append(Entry(kernel.name, function, kernel.buffers, scratch_dtypes(kernel)))
+    def _loaded(self, key: str, entry: Entry) -> None:
+        self.launcher.entries.append(entry)
         self._addresses[key] = len(self.launcher.entries)
-        return self._addresses[key]
 
     def _refuse(self, kernel: Kernel, lacking: str) -> MXNetError:
         number = self.launcher.memory.device.number
@@ -59,9 +63,28 @@ class GpuTarget(_Gpu, CudaTarget):
         device = self.launcher.memory.device
         assert isinstance(device, driver.Gpu)
         for key, code in library.codes.items():
-            self._loaded(key, new[key], device.function(code.cubin, symbol(key)))
+            self._loaded(key, _entry(new[key], device.function(code.cubin, symbol(key))))
         return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - library.misses,
                              library.misses, launcher=self.launcher)
+
+
+    def differences(self, arch: str, sources: str) -> list[str]:
+        """See DeviceTarget. PTX is for newer devices too."""
+        found = []
+        if arch != self.arch and capability(arch) > capability(self.arch):
+            found.append(f"it has code for {arch} and newer, and this GPU is {self.arch}")
+        if sources != sources_digest():
+            found.append("another version of mxc made the code")
+        return found
+
+    def load_stored(self, codes: Mapping[str, DeviceCode]) -> LoadedKernels:
+        """See DeviceTarget."""
+        device: Any = self.launcher.memory.device
+        for key, code in codes.items():
+            if key not in self._addresses:
+                data = code.cubin if code.arch == self.arch else code.ptx + b"\0"
+                self._loaded(key, Entry(code.name, device.function(data, symbol(key)), code.buffers, code.scratch))
+        return LoadedKernels({key: self._addresses[key] for key in codes}, len(codes), launcher=self.launcher)
 
 
 class SimulatedTarget(_Gpu, CudaTarget):
@@ -82,11 +105,19 @@ class SimulatedTarget(_Gpu, CudaTarget):
             if lacking := self.lacks(kernel):
                 raise self._refuse(kernel, lacking)
             if key not in self._addresses:
-                self._loaded(key, kernel, simulator.function(function_of(kernel, self.blocks, None,
-                                                                            simulator.SharedArrays())))
+                self._loaded(key, _entry(kernel, simulator.function(function_of(kernel, self.blocks, None,
+                                                                                simulator.SharedArrays()))))
                 misses += 1
         return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - misses, misses,
                              launcher=self.launcher)
+
+    def differences(self, arch: str, sources: str) -> list[str]:
+        """See DeviceTarget."""
+        return ["a simulated GPU runs no machine code"]
+
+    def load_stored(self, codes: Mapping[str, DeviceCode]) -> LoadedKernels:
+        """See DeviceTarget; never called, for `differences` has something to say."""
+        raise TargetError("a simulated GPU runs no machine code")
 
     def assembly(self, kernel: Kernel) -> str:
         """There is none: the source is what runs."""
@@ -107,5 +138,5 @@ def gpu_target(number: str) -> GpuTarget | SimulatedTarget:
 if TYPE_CHECKING:  # mypy compares them
     from mxc.compiler.targets.cuda.allocator import Allocator as _Allocator
 
-    _: tuple[type[KernelTarget], type[KernelTarget], type[Launcher], type[Memory]] = (
+    _: tuple[type[DeviceTarget], type[DeviceTarget], type[Launcher], type[Memory]] = (
         GpuTarget, SimulatedTarget, GpuLauncher, _Allocator)

@@ -1,10 +1,12 @@
-"""Executors of graphs in which arrays are kept in parts: arguments, gradients, or what operators make.
+"""Executors of graphs that are no single plan: arrays are kept in parts (arguments, gradients, or what operators make),
+or nodes are on several devices.
 
-A run is that of a `SegmentedOp`, recorded by a tape of the executor's own where gradients are wanted; backward takes
-them from that tape. What programs see is as of `GraphExecutor`: every run writes the same outputs.
+A run is that of a `SegmentedOp` or a `PlacedOp`, recorded by a tape of the executor's own where gradients are wanted;
+backward takes them from that tape. What programs see is as of `GraphExecutor`: every run writes the same outputs.
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +15,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.placement import place_nodes
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.infer_storage import infer_storage
 from mxc.runtime import tape
@@ -20,6 +23,7 @@ from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context
 from mxc.runtime.executor import BoundArrays, Monitor
 from mxc.runtime.executor_memory import Memory
+from mxc.runtime.placed import PlacedOp
 from mxc.runtime.segments import SegmentedOp
 from mxc.runtime.sparse_array import like, zeros
 
@@ -27,18 +31,17 @@ if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
 
 
-class SparseExecutor:
+class TapedExecutor(ABC):
     """A graph on arrays, of the shapes that inference confirms; see GraphExecutor, whose arguments it takes.
 
-    Raises MXNetError when arrays do not fit the graph or each other, and where nodes are placed on several devices.
+    Raises MXNetError when arrays do not fit the graph or each other.
     """
 
     def __init__(self, graph: Graph, context: Context, arrays: BoundArrays[Array], memory: Memory | None = None,
                  compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None,
                  blocks: Mapping[int, Array] | None = None, typed: Graph | None = None):
-        if groups:
-            raise MXNetError("arrays that are kept in parts are on one device: bind without group2ctx")
-        self.context, self.args, self.aux = context, dict(arrays.args), dict(arrays.aux)
+        self.context, self.groups = context, groups or {}
+        self.args, self.aux = dict(arrays.args), dict(arrays.aux)
         self.grads = {name: arrays.grads.get(name) for name in self.args}
         self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
                          for name, grad in self.grads.items()}
@@ -52,8 +55,12 @@ class SparseExecutor:
         self.graph = typed if typed is not None and typed.has_facts(shapes, dtypes) else infer(graph, shapes, dtypes,
                                                                                              semantics.np_shape)
         self._check_gradients()
-        self._op = SegmentedOp(self.graph, list(known), "executor")
-        self.outputs = self._make_outputs(known)
+        self._op, make = self._prepared(known)
+        made: dict[Entry, Array] = {}
+        for entry in self.graph.outputs:
+            if entry not in made:
+                made[entry] = known[entry.node.name] if entry.node.is_variable else make(entry)
+        self.outputs = [made[entry] for entry in self.graph.outputs]
         self._own: dict[str, Array] = {}  # the arguments and states of the last run, with their places in its tape
         self._heads: list[Array] = []
         self._read: dict[bool, set[int]] = {}  # outputs whose head gradient backward reads, by mode
@@ -71,16 +78,9 @@ class SparseExecutor:
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be as "
                                  f"the argument: {arg.dtype} {arg.shape}")
 
-    def _make_outputs(self, known: Mapping[str, Array]) -> list[Array]:
-        stypes = infer_storage(self.graph, {name: array.stype for name, array in known.items()})
-        made: dict[Entry, Array] = {}
-        for entry in self.graph.outputs:
-            if entry.node.is_variable:
-                made[entry] = known[entry.node.name]
-            elif entry not in made:
-                stype = stypes[self.graph.ids[entry.node]][entry.index]
-                made[entry] = like(stype, self.graph.shape(entry), self.graph.dtype(entry), self.context)
-        return [made[entry] for entry in self.graph.outputs]
+    @abstractmethod
+    def _prepared(self, known: Mapping[str, Array]) -> tuple[SegmentedOp | PlacedOp, Callable[[Entry], Array]]:
+        """What runs the graph on arrays of these names, and what makes the array of an output."""
 
     @property
     def wants_gradients(self) -> bool:
@@ -176,9 +176,40 @@ class SparseExecutor:
         return set()
 
     def compiled(self, is_train: bool = False) -> NoReturn:
-        """Raises MXNetError: there are several plans, which depend on what is stored where."""
-        raise MXNetError("a graph whose arrays are kept in parts has no plan of its own: its dense stretches have")
+        """Raises MXNetError: there are several plans."""
+        raise MXNetError("a graph whose arrays are kept in parts, or whose nodes are on several devices, has no plan "
+                         "of its own: its stretches have")
 
     def compiled_for(self, target: KernelTarget, is_train: bool = False) -> NoReturn:
         """Raises MXNetError, as `compiled`."""
         self.compiled(is_train)
+
+
+class SparseExecutor(TapedExecutor):
+    """An executor of a graph in which arrays are kept in parts. Raises MXNetError where nodes are in groups, too."""
+
+    def _prepared(self, known: Mapping[str, Array]) -> tuple[SegmentedOp, Callable[[Entry], Array]]:
+        if self.groups:
+            raise MXNetError("arrays that are kept in parts are on one device: bind without group2ctx")
+        stypes = infer_storage(self.graph, {name: array.stype for name, array in known.items()})
+
+        def make(entry: Entry) -> Array:
+            stype = stypes[self.graph.ids[entry.node]][entry.index]
+            return like(stype, self.graph.shape(entry), self.graph.dtype(entry), self.context)
+
+        return SegmentedOp(self.graph, list(known), "executor"), make
+
+
+class PlacedExecutor(TapedExecutor):
+    """An executor of a graph whose groups of nodes are on several devices, of which some are GPUs. Raises MXNetError as
+    `place_nodes`, TargetError where there is no such device."""
+
+    def _prepared(self, known: Mapping[str, Array]) -> tuple[PlacedOp, Callable[[Entry], Array]]:
+        places = place_nodes(self.graph, self.groups, {name: array.context for name, array in known.items()})
+        for place in set(places.values()):
+            place.require()
+
+        def make(entry: Entry) -> Array:
+            return Array.empty(self.graph.shape(entry), self.graph.dtype(entry), places[entry.node])
+
+        return PlacedOp(self.graph, list(known), places, "executor"), make
