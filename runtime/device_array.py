@@ -38,18 +38,29 @@ class DeviceMemory:
             self.memory.release(self.address)
 
 
+class ForeignMemory:
+    """`nbytes` of a GPU's memory at `address` that another library's `owner` holds. Raises TargetError where there is
+    no such GPU."""
+
+    __slots__ = ("__weakref__", "address", "memory", "nbytes", "owner")
+
+    def __init__(self, address: int, nbytes: int, context: Context, owner: object):
+        self.address, self.nbytes, self.owner = address, nbytes, owner
+        self.memory = targets.gpus().memory(context.device_id)
+
+
 class DeviceBlock:
     """What views of one allocation share. host: bytes of the host's memory, which the system provides as they are
-    touched."""
+    touched. is_shared: others may write to the device's memory, so the host's copy is made anew each time."""
 
-    __slots__ = ("__weakref__", "_latest", "_lock", "device", "host")
+    __slots__ = ("__weakref__", "_latest", "_lock", "device", "host", "is_shared")
 
-    def __init__(self, nbytes: int, context: Context, holder: str, zeroed: bool):
-        self.device = DeviceMemory(nbytes, context, holder)
-        self.host = np.zeros(nbytes, np.uint8) if zeroed else np.empty(nbytes, np.uint8)
-        self._latest, self._lock = BOTH, Lock()  # nothing was written
+    def __init__(self, device: DeviceMemory | ForeignMemory, zeroed: bool = False):
+        self.device, self.is_shared = device, isinstance(device, ForeignMemory)
+        self.host = np.zeros(device.nbytes, np.uint8) if zeroed else np.empty(device.nbytes, np.uint8)
+        self._latest, self._lock = DEVICE if self.is_shared else BOTH, Lock()  # BOTH: nothing was written
         if zeroed:
-            self.device.memory.clear(self.device.address, nbytes)
+            device.memory.clear(device.address, device.nbytes)
 
     def send(self, writes: bool) -> None:
         """Have on the device what was written last. writes: something is about to be written there."""
@@ -63,7 +74,7 @@ class DeviceBlock:
     def fetch(self, writes: bool) -> None:
         """Have on the host what was written last. writes: something may be written there."""
         with self._lock:
-            if self._latest == DEVICE:
+            if self._latest == DEVICE or (self._latest == BOTH and self.is_shared):
                 self.device.memory.read(self.device.address, self.host)
                 self._latest = BOTH
             if writes:
@@ -88,8 +99,25 @@ class DeviceArray(Array):
         context.require()
         element = np.dtype(dtype)
         nbytes = math.prod(shape) * element.itemsize
-        block = DeviceBlock(nbytes, context, f"in arrays of {dtype} {tuple(shape)}", zeroed)
+        block = DeviceBlock(DeviceMemory(nbytes, context, f"in arrays of {dtype} {tuple(shape)}"), zeroed)
         return cls(block, block.host.view(element).reshape(tuple(shape)), context, engine.Variable(), dtype)
+
+    @classmethod
+    def sharing_address(cls, address: int, shape: Sequence[int], dtype: str, context: Context,
+                        owner: object) -> DeviceArray:
+        """An array on memory of the GPU that `owner` holds, and may write to at any time."""
+        element = np.dtype(dtype)
+        block = DeviceBlock(ForeignMemory(address, math.prod(shape) * element.itemsize, context, owner))
+        values = block.host.view(element).reshape(tuple(shape))
+        return cls(block, values, context, engine.Variable(volatile=True), dtype)
+
+    def shared_address(self) -> int:
+        """The address for others, who may read and write there from now on; all pending work is done, and what the host
+        wrote is there."""
+        engine.wait_to_write(self.variable)
+        self.variable.volatile = self.block.is_shared = True
+        self.send(writes=True)
+        return self._address if self.size else 0
 
     @property
     def memory(self) -> np.ndarray:  # type: ignore[override]

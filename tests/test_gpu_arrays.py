@@ -240,3 +240,53 @@ def test_without_the_packages() -> None:
     assert mx.context.num_gpus() == 0
     with pytest.raises(TargetError, match=r"gpu\(0\): there is none: .*(driver|packages).*use mx.cpu\(\)"):
         mx.nd.ones((2,), ctx=mx.gpu(0))
+
+
+def test_memory_is_shared_with_other_libraries() -> None:
+    simulated(BEGIN + """
+from mxc.compiler.targets.cuda import devices
+
+class Tensor:
+    def __init__(self, x, **facts):
+        self.__cuda_array_interface__ = {**x.__cuda_array_interface__, **facts}
+        self.kept = x
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+def there(interface, number=0):
+    # the memory, as another library sees it
+    view = devices.memory(number).device.view(interface["data"][0], np.dtype(interface["typestr"]).name)
+    return view[:int(np.prod(interface["shape"]))].reshape(interface["shape"])
+
+for dtype in ("float32", "float64", "float16", "int8", "int32", "bool"):
+    x = mx.nd.array(np.arange(6).reshape(2, 3) % 2, ctx=mx.gpu(0), dtype=dtype)
+    x = x.reshape((3, 2))
+    facts = x.__cuda_array_interface__
+    assert (facts["shape"], facts["version"], facts["strides"], facts["data"][1]) == ((3, 2), 3, None, False)
+    np.testing.assert_array_equal(there(facts), x.asnumpy())
+x = mx.nd.zeros((4,), ctx=mx.gpu(0))
+twice = x * 2
+memory = there(x.__cuda_array_interface__)
+memory[:] = [1, 2, 3, 4]  # what others write is seen, again and again, from the host and by operators
+assert x.asnumpy().tolist() == [1, 2, 3, 4] and (x * 2).asnumpy().tolist() == [2, 4, 6, 8]
+memory[0] = 7
+assert x.asnumpy()[0] == 7 and (x[:1] + 1).asscalar() == 8
+x[:] = 5
+assert there(x.__cuda_array_interface__).tolist() == [5] * 4
+x += 1
+mx.nd.waitall()
+assert memory.tolist() == [6] * 4
+taken = mx.nd.from_dlpack(Tensor(x))
+taken *= 10
+assert x.asnumpy().tolist() == [60] * 4 and str(taken.context) == "gpu(0)" and taken.__dlpack_device__() == (2, 0)
+assert (mx.nd.from_dlpack(Tensor(x, strides=(4,))) + 0).asnumpy().tolist() == [60] * 4
+refused(lambda: mx.nd.from_dlpack(Tensor(x, strides=(8,))), "strides (8,)", "copy it first", kind=ValueError)
+refused(lambda: mx.nd.from_dlpack(Tensor(x, typestr="<c8")), "from_dlpack", kind=ValueError)
+only = mx.nd.from_dlpack(Tensor(x, data=(x.__cuda_array_interface__["data"][0], True)))
+refused(lambda: only.__setitem__(0, 1), kind=ValueError)
+empty = mx.nd.array(np.zeros((0, 3)), ctx=mx.gpu(0))
+assert empty.__cuda_array_interface__["data"][0] == 0 and mx.nd.from_dlpack(Tensor(empty)).shape == (0, 3)
+for other in (mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.gpu(0)).astype("bfloat16")):
+    assert not hasattr(other, "__cuda_array_interface__")
+""")

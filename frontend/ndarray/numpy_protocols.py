@@ -13,6 +13,11 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.compiler.ops import dtypes
 from mxc.ndarray import arithmetic
+from mxc.runtime.array import dtype_name
+from mxc.runtime.context import gpu
+from mxc.runtime.device_array import DeviceArray
+
+CUDA = 2  # DLPack's number for a GPU's memory
 
 # The functions of NumPy that `number * array` and other operators of Python call.
 _OPERATORS = {
@@ -79,7 +84,21 @@ class NumpyProtocols:
         return self.numpy.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # DLPack's numbers for the CPU's memory, and for its first device
+        number = self._array.context.gpu_number
+        return (1, 0) if number < 0 else (CUDA, number)  # DLPack's numbers for the CPU's memory and its first device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of an array on a GPU, for torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array (version 3 of
+        the interface, as Numba's documentation defines it), after all pending work on it is done. What a program writes
+        from the host later is there after the next operator on the GPU, or when this is asked for again. Raises
+        AttributeError for other arrays, and for bfloat16."""
+        array = self._array
+        if not isinstance(array, DeviceArray) or array.dtype == "bfloat16":
+            raise AttributeError(f"an array of {array.dtype} on {array.context} has no memory for CUDA's interface")
+        is_read_only: bool = not self.writable  # type: ignore[attr-defined]
+        return {"shape": array.shape, "typestr": dtypes.numpy_dtype(array.dtype).str, "strides": None, "version": 3,
+                "data": (array.shared_address(), is_read_only)}
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule on this array's memory, after all pending writes are done."""
@@ -128,6 +147,28 @@ def writable(values: np.ndarray) -> np.ndarray:
     if values.flags.writeable or not (owner.flags.writeable or owner.flags.owndata):
         return values.view()
     return np.asarray(_Writable(values))
+
+
+def imported_from_gpu(owner: Any) -> DeviceArray | None:
+    """An array on the memory of an object whose `__dlpack_device__` is a GPU and that has `__cuda_array_interface__`;
+    None for others. Raises ValueError for memory that is not in one piece, or of a dtype that arrays do not have."""
+    kind, number = owner.__dlpack_device__() if hasattr(owner, "__dlpack_device__") else (0, 0)
+    if int(kind) != CUDA:
+        return None
+    facts = getattr(owner, "__cuda_array_interface__", None)
+    if facts is None:
+        raise ArgumentError("from_dlpack: memory of a GPU is taken by __cuda_array_interface__, which "
+                            f"{type(owner).__name__} lacks")
+    shape, kind_of_element = tuple(map(int, facts["shape"])), np.dtype(facts["typestr"])
+    dense = np.empty(shape, kind_of_element).strides if min(shape, default=1) else None
+    if facts.get("strides") is not None and dense is not None and tuple(facts["strides"]) != dense:
+        raise ArgumentError(f"from_dlpack: the memory has the strides {tuple(facts['strides'])}; arrays of shape "
+                            f"{shape} have {dense}: copy it first")
+    try:
+        dtype = dtype_name(kind_of_element)
+    except TypeError as error:
+        raise ArgumentError(f"from_dlpack: {error}") from None
+    return DeviceArray.sharing_address(int(facts["data"][0]), shape, dtype, gpu(int(number)), owner)
 
 
 def imported(dlpack: Any) -> np.ndarray:
