@@ -18,6 +18,8 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, re
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import convolution_by_quads
+from mxc.compiler.kernel.call_rule import window_of
+from mxc.compiler.kernel.plain import fits_planes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
@@ -106,7 +108,9 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     strided = any(s > 1 for s in node.params.stride)
     by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
     block = options.target.tile(dtype)[0]
-    if by_images or strided or _stays(options, shape, is_static):  # such kernels read the weight unpacked
+    window = window_of(node.params, shape, builder.shape(out_grad), groups)
+    unpacked = strided and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
+    if by_images or unpacked or _stays(options, shape, is_static):  # such kernels read the weight unpacked
         block = 0
     if block:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))

@@ -76,7 +76,7 @@ class TrainingWinograd:
 @dataclass(frozen=True)
 class Panels:
     """Which plain convolutions with packed weights are computed image by image, by panels of pixels (`fits_panels` of
-    kernel/calls.py).
+    kernel/plain.py).
 
     fewest_pixels: an image's result has at least so many pixels; smaller maps fill panels with pixels of several
     images. longest_row: a row of the result has at most so many pixels, unless the kernel is pointwise: then it may
@@ -87,6 +87,21 @@ class Panels:
     fewest_pixels: int
     longest_row: int
     few_channels: int
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Which plain convolutions with packed weights, and gradients to the data, have all taps read one copy of the data
+    (`fits_planes` of kernel/plain.py).
+
+    fewest_pixels: an image's result has at least so many pixels. filled: of the pixels that are counted through, at
+    least this share are results; rows of 28 with 3 x 3 taps, for which 30 are counted, have 0.93. row_bytes: what one
+    row of results reads takes at most so many bytes.
+    """
+
+    fewest_pixels: int
+    filled: float
+    row_bytes: int
 
 
 @dataclass(frozen=True)
@@ -201,8 +216,8 @@ class Pairs:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing and Panels need a
-    register tile (`KernelTarget.tile`).
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels and Planes
+    need a register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
@@ -210,6 +225,7 @@ class Preferences:
     training_winograd: TrainingWinograd | None = None
     packing: Packing | None = None
     panels: Panels | None = None
+    planes: Planes | None = None
     products: Products | None = None
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None

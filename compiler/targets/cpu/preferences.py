@@ -13,6 +13,7 @@ from mxc.compiler.targets.preferences import (
     Packing,
     Pairs,
     Panels,
+    Planes,
     Preferences,
     Products,
     Recomputing,
@@ -43,6 +44,7 @@ FIGURES = Preferences(
     packing=Packing(few_pixels=256, point_map=64, window_map=784, few_channels=4),
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
+    planes=Planes(fewest_pixels=128, filled=0.75, row_bytes=192 << 10),
     # Measured as times of products computed both ways.
     products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.
