@@ -7,8 +7,9 @@ anywhere. It runs over the ends of rows too, where what it computes is left out.
     copy                                           [channel][tap's depth][remainder of row and column][row][pixel]
     where each tap reads in the copy, and its weights
     for each tile of MR filters:
-        for each few vectors of pixels:
-            sums = weights x copy                  MR x some vectors in registers, over channels and taps
+        for each block of channels:
+            for each few vectors of pixels:
+                sums (+)= weights x copy           MR x some vectors in registers, over channels and taps
         the epilogue, row by row
 
 With a stride, rows and columns that leave the same remainder by it lie together in the copy, which so has one pixel for
@@ -30,11 +31,12 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly,
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import reached
-from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 512  # a band has about so many pixels: a tile's sums for it stay in the nearest cache
 COPY_BYTES = 256 << 10  # the copy of a band has at most so many bytes, unless that for one row has more
+DEPTH_BYTES = 1024  # the weights of a block have at most so many bytes for each filter: a tile then stays in that cache
 WIDEST = 8  # so many vectors of pixels are computed at once, at most
 
 OfPlanes = PlaneConvolution[N] | PlaneDataGrad[N]
@@ -68,6 +70,8 @@ class PlaneCut(Generic[N]):
     rows: N  # of the copy, for one remainder
     pitch: N
     plane: N  # elements of the copy of a channel
+    block: N  # channels of a block
+    blocks: N
     tiles: N  # of the filters
     chunk: N  # tiles of a unit
     chunks: N
@@ -107,6 +111,9 @@ class PlaneCut(Generic[N]):
         height = most(1, ceil_div(extents[0], most(1, bands)))
         rows: N = height + shifts[0]
         plane: N = w.kernel[0] * parts[0] * parts[1] * rows * pitch
+        of_phase: N = w.kernel[0] * ceil_div(w.kernel[1], phases[0]) * ceil_div(w.kernel[2], phases[1])
+        blocks: N = most(1, ceil_div(depth * of_phase, DEPTH_BYTES // size))
+        block, blocks = evenly(depth, blocks)
         tiles: N = ceil_div(filters, mr)
         others: N = w.batch * w.groups * written[0] * bands
         chunks: N = most(1, least(tiles, ceil_div(UNITS, most(1, others))))
@@ -118,8 +125,8 @@ class PlaneCut(Generic[N]):
                      phases[1] * width + 2 * lanes):
             places.append(ceil_div(places[-1] + part, 16) * 16)
         return cls(depth, filters, read, written, taps, (parts[0], parts[1]), (phases[0], phases[1]),
-                   (before[0], before[1]), width, height, bands, rows, pitch, plane, tiles, chunk, chunks,
-                   others * chunks, places, line)
+                   (before[0], before[1]), width, height, bands, rows, pitch, plane, block, blocks, tiles, chunk,
+                   chunks, others * chunks, places, line)
 
 
 def units(g: OfPlanes[int], isa: Isa) -> int:
@@ -135,7 +142,8 @@ class TilesCall(Parameters):
     """`count` tiles of pixels that follow each other, by one tile of filters.
 
     table: for each tap, where it reads in the copy from the first pixel on, and where its weights begin. plane, depth:
-    from channel to channel in the copy, and in the weights. sums: those of the filters are `line` elements apart.
+    from channel to channel in the copy, and in the weights. sums: those of the filters are `line` elements apart; they
+    are added to what is there if `add`.
     """
 
     count: Integer
@@ -148,6 +156,7 @@ class TilesCall(Parameters):
     depth: Integer
     sums: NoAlias
     line: Integer
+    add: Integer
 
 
 def print_kernel(p: Printing) -> None:
@@ -184,7 +193,7 @@ def print_kernel(p: Printing) -> None:
 
 
 def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
-    """sums[row][pixel] = over channels and taps: weights[row] * copy[pixel]."""
+    """sums[row][pixel] = (add ? sums[row][pixel] : 0) + over channels and taps: weights[row] * copy[pixel]."""
     b, lanes, table = p.b, p.isa.lanes(p.dtype), Array(p.b, given.table, "int64")
     for t in b.range(0, given.count):
         first, total = t * (vectors * lanes), zeros(b, p.dtype, lanes, rows * vectors)
@@ -194,9 +203,8 @@ def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
             for n in b.range(0, given.taps, carry=total):
                 row = factors.at(table[n * 2 + 1])
                 multiply(b, p.isa, total, [(row, i) for i in range(rows)], image.at(table[n * 2]), 0, 1)
-        for i in range(rows):
-            for j in range(vectors):
-                sums.put(given.line * i + j * lanes, total[i * vectors + j])
+        lines = [sums.at(given.line * i) for i in range(rows)]
+        keep_sums(total, [(line, j * lanes) for line in lines for j in range(vectors)], given.add)
 
 
 class _Planes(Function):
@@ -232,15 +240,20 @@ class _Planes(Function):
                 weights = self.weight.at((group * cut.tiles + f) * (cut.depth * cut.taps * mr))
                 there, channel = b.minimum(mr, cut.filters - f * mr), group * cut.filters + f * mr
                 for high in b.range(0, cut.phases[0]):
-                    for across in b.range(0, cut.phases[1]):
-                        taps = table.at((high * cut.phases[1] + across) * (1 + cut.taps * 2))
-                        here = sums.at(across * mr * cut.line)
-                        self._multiply(taps, copy, weights, here, (rows - 1) * cut.pitch + cut.width, there)
+                    for block in b.range(0, cut.blocks):
+                        for across in b.range(0, cut.phases[1]):
+                            taps = table.at((high * cut.phases[1] + across) * (1 + cut.taps * 2))
+                            here = sums.at(across * mr * cut.line)
+                            self._multiply(taps, copy, weights, here, (rows - 1) * cut.pitch + cut.width, there, block)
                     b.call("finish", [args, sums.pointer, line.pointer, there, rows, image, channel, d, h, high])
 
-    def _multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, pixels: Value, rows: Value) -> None:
-        """The sums of a tile of filters for `pixels` pixels of a phase."""
+    def _multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, pixels: Value, rows: Value, block: Value,
+                  ) -> None:
+        """What a block of channels adds to the sums of a tile of filters for `pixels` pixels of a phase."""
         b, cut, lanes = self.b, self.cut, self.lanes
+        first = block * cut.block
+        copy, weights = copy.at(first * cut.plane), weights.at(first * (cut.taps * self.mr))
+        channels = b.minimum(cut.block, cut.depth - first)
         vectors = b.lift(wide(self.isa, self.isa.rows))
         for height in reversed(heights(self.isa)):
             vectors = b.select(rows <= height, b.lift(wide(self.isa, height)), vectors)
@@ -248,8 +261,8 @@ class _Planes(Function):
         done = whole * vectors * lanes
         for count, begin, left in ((whole, b.lift(0), vectors), (b.lift(1), done, ceil_div(pixels - done, lanes))):
             with b.when((count > 0) & (left > 0)):
-                call = TilesCall(count, cut.depth, taps[0], taps.at(1).pointer, copy.at(begin).pointer, cut.plane,
-                                 weights.pointer, cut.taps * self.mr, sums.at(begin).pointer, cut.line)
+                call = TilesCall(count, channels, taps[0], taps.at(1).pointer, copy.at(begin).pointer, cut.plane,
+                                 weights.pointer, cut.taps * self.mr, sums.at(begin).pointer, cut.line, block)
                 b.call("multiply", [*call.values(), rows, left])
 
     def table(self, table: Array, d: Value) -> None:
@@ -298,6 +311,8 @@ class _Planes(Function):
         """Copies what the band of rows from `h` on (in the gradient: of each phase) reads of a group's channels."""
         b, w, cut = self.b, self.window, self.cut
         high, across = cut.parts
+        for n in range(WIDEST + 1):  # tiles read a little more: no numbers that are slow to multiply with
+            target.put(cut.depth * cut.plane + n * self.lanes, self.zero)
         for c in b.range(0, cut.depth):
             plane = self.data.at(image * self.strides[0] + (channel + c) * self.strides[1])
             for kd in b.range(0, w.kernel[0]):
