@@ -10,7 +10,7 @@ anywhere. It runs over the ends of rows too, where what it computes is left out.
         for each block of channels:
             for each few vectors of pixels:
                 sums (+)= weights x copy           MR x some vectors in registers, over channels and taps
-        the epilogue, row by row
+                the epilogue of rows that are complete
 
 With a stride, rows and columns that leave the same remainder by it lie together in the copy, which so has one pixel for
 each result. In the gradient it is the results that do: those of one remainder are a phase, which reads the same taps.
@@ -139,14 +139,13 @@ def scratch_elements(g: OfPlanes[int], isa: Isa) -> int:
 
 @dataclass(frozen=True)
 class TilesCall(Parameters):
-    """`count` tiles of pixels that follow each other, by one tile of filters.
+    """A tile of pixels by a tile of filters.
 
     table: for each tap, where it reads in the copy from the first pixel on, and where its weights begin. plane, depth:
     from channel to channel in the copy, and in the weights. sums: those of the filters are `line` elements apart; they
     are added to what is there if `add`.
     """
 
-    count: Integer
     channels: Integer
     taps: Integer
     table: Pointer
@@ -184,8 +183,8 @@ def print_kernel(p: Printing) -> None:
     with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 channel, i64 d, i64 h", True) as values:
         args, target, *place = values
         _Planes(p, args).copy(p.array(target), *place)
-    where = ("ptr args, ptr noalias sums, ptr noalias line, i64 rows, i64 count, i64 image, i64 channel, i64 d, i64 h, "
-             "i64 phase")
+    where = ("ptr args, ptr noalias sums, ptr noalias line, i64 filters, i64 image, i64 channel, i64 d, i64 h, "
+             "i64 phase, i64 pitch, i64 apart, i64 first, i64 last")
     with b.function("finish", where, True) as (args, sums, line, *place):
         _Planes(p, args).finish(p.array(sums), p.array(line), *place)
     with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
@@ -195,16 +194,15 @@ def print_kernel(p: Printing) -> None:
 def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
     """sums[row][pixel] = (add ? sums[row][pixel] : 0) + over channels and taps: weights[row] * copy[pixel]."""
     b, lanes, table = p.b, p.isa.lanes(p.dtype), Array(p.b, given.table, "int64")
-    for t in b.range(0, given.count):
-        first, total = t * (vectors * lanes), zeros(b, p.dtype, lanes, rows * vectors)
-        data, weights, sums = p.array(given.data).at(first), p.array(given.weights), p.array(given.sums).at(first)
-        for c in b.range(0, given.channels, carry=total):
-            image, factors = data.at(c * given.plane), weights.at(c * given.depth)
-            for n in b.range(0, given.taps, carry=total):
-                row = factors.at(table[n * 2 + 1])
-                multiply(b, p.isa, total, [(row, i) for i in range(rows)], image.at(table[n * 2]), 0, 1)
-        lines = [sums.at(given.line * i) for i in range(rows)]
-        keep_sums(total, [(line, j * lanes) for line in lines for j in range(vectors)], given.add)
+    total = zeros(b, p.dtype, lanes, rows * vectors)
+    data, weights, sums = (p.array(pointer) for pointer in (given.data, given.weights, given.sums))
+    for c in b.range(0, given.channels, carry=total):
+        image, factors = data.at(c * given.plane), weights.at(c * given.depth)
+        for n in b.range(0, given.taps, carry=total):
+            row = factors.at(table[n * 2 + 1])
+            multiply(b, p.isa, total, [(row, i) for i in range(rows)], image.at(table[n * 2]), 0, 1)
+    lines = [sums.at(given.line * i) for i in range(rows)]
+    keep_sums(total, [(line, j * lanes) for line in lines for j in range(vectors)], given.add)
 
 
 class _Planes(Function):
@@ -218,6 +216,8 @@ class _Planes(Function):
         self.window, self.transposed, self.stride = g.window, isinstance(g, PlaneDataGrad), printing.geometry.stride
         self.strides = g.out_strides if isinstance(g, PlaneDataGrad) else g.data_strides
         self.data, self.weight = self.epilogue.buffers[:2]
+        self.written = g.window.data if self.transposed else g.window.out
+        self.phases = g.window.stride[1:] if self.transposed else (self.b.lift(1), self.b.lift(1))
 
     @functools.cached_property
     def cut(self) -> PlaneCut[Value]:
@@ -240,30 +240,38 @@ class _Planes(Function):
                 weights = self.weight.at((group * cut.tiles + f) * (cut.depth * cut.taps * mr))
                 there, channel = b.minimum(mr, cut.filters - f * mr), group * cut.filters + f * mr
                 for high in b.range(0, cut.phases[0]):
+                    finish = [args, sums.pointer, line.pointer, there, image, channel, d, h, high, cut.pitch, cut.line]
                     for block in b.range(0, cut.blocks):
                         for across in b.range(0, cut.phases[1]):
                             taps = table.at((high * cut.phases[1] + across) * (1 + cut.taps * 2))
+                            ends = block.equals(cut.blocks - 1) & across.equals(cut.phases[1] - 1)
                             here = sums.at(across * mr * cut.line)
-                            self._multiply(taps, copy, weights, here, (rows - 1) * cut.pitch + cut.width, there, block)
-                    b.call("finish", [args, sums.pointer, line.pointer, there, rows, image, channel, d, h, high])
+                            self._multiply(taps, copy, weights, here, rows, there, block, ends, finish)
 
-    def _multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, pixels: Value, rows: Value, block: Value,
-                  ) -> None:
-        """What a block of channels adds to the sums of a tile of filters for `pixels` pixels of a phase."""
+    # many parameters: what a tile reads, and what follows it
+    def _multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, rows: Value, filters: Value,
+                  block: Value, ends: Value, finish: list[Value]) -> None:
+        """What a block of channels adds to the sums of `filters` filters for `rows` rows of a phase. ends: whether
+        nothing is added after it, so that the function `finish` is called with rows once they are complete: what these
+        bring to memory goes on meanwhile."""
         b, cut, lanes = self.b, self.cut, self.lanes
         first = block * cut.block
         copy, weights = copy.at(first * cut.plane), weights.at(first * (cut.taps * self.mr))
         channels = b.minimum(cut.block, cut.depth - first)
+        pixels = (rows - 1) * cut.pitch + cut.width
         vectors = b.lift(wide(self.isa, self.isa.rows))
         for height in reversed(heights(self.isa)):
-            vectors = b.select(rows <= height, b.lift(wide(self.isa, height)), vectors)
-        whole = pixels // (vectors * lanes)
-        done = whole * vectors * lanes
-        for count, begin, left in ((whole, b.lift(0), vectors), (b.lift(1), done, ceil_div(pixels - done, lanes))):
-            with b.when((count > 0) & (left > 0)):
-                call = TilesCall(count, channels, taps[0], taps.at(1).pointer, copy.at(begin).pointer, cut.plane,
-                                 weights.pointer, cut.taps * self.mr, sums.at(begin).pointer, cut.line, block)
-                b.call("multiply", [*call.values(), rows, left])
+            vectors = b.select(filters <= height, b.lift(wide(self.isa, height)), vectors)
+        done = [b.lift(0)]  # rows
+        for begin in b.range(0, pixels, vectors * lanes, carry=done):
+            left = b.minimum(vectors, ceil_div(pixels - begin, lanes))
+            call = TilesCall(channels, taps[0], taps.at(1).pointer, copy.at(begin).pointer, cut.plane, weights.pointer,
+                             cut.taps * self.mr, sums.at(begin).pointer, cut.line, block)
+            b.call("multiply", [*call.values(), filters, left])
+            there = b.minimum(rows, (begin + vectors * lanes + cut.pitch - cut.width) // cut.pitch)
+            with b.when(ends & (there > done[0])):
+                b.call("finish", [*finish, done[0], there])
+            done[0] = there
 
     def table(self, table: Array, d: Value) -> None:
         """For each phase: how many taps read inside at depth `d`, and, for these, where in the copy, and the weights."""
@@ -359,36 +367,40 @@ class _Planes(Function):
 
     # --- results
 
-    def finish(self, sums: Array, line: Array, rows: Value, count: Value, image: Value, channel: Value, d: Value,
-               h: Value, phase: Value) -> None:
-        """The epilogue over the sums of `rows` filters from `channel` on, for `count` rows of a band."""
-        b, cut, lanes, (_, high, width) = self.b, self.cut, self.lanes, self.cut.written
+    # many parameters: those of `finish` in the kernel
+    def finish(self, sums: Array, line: Array, filters: Value, image: Value, channel: Value, d: Value, h: Value,
+               phase: Value, pitch: Value, apart: Value, first: Value, last: Value) -> None:
+        """The epilogue over the sums of `filters` filters from `channel` on, for the rows first <= i < last of a band
+        that begins at `h`, in a phase of rows. pitch, apart: from row to row, and from filter to filter, of the
+        sums."""
+        b, lanes, phases, (_, high, width) = self.b, self.lanes, self.phases, self.written
         whole = width - width % lanes
         mask = b.first_lanes(width - whole, lanes)
-        for r in b.range(0, rows):
-            for i in b.range(0, count):
-                here, y = sums.at(r * cut.line + i * cut.pitch), (h + i) * cut.phases[0] + phase
+        for r in b.range(0, filters):
+            for i in b.range(first, last):
+                y = (h + i) * phases[0] + phase
                 with b.when(y < high):
-                    row = self._row(here, line)
+                    row = self._row(sums.at(r * apart + i * pitch), line, apart)
                     for begin, end, exists in ((b.lift(0), whole, None), (whole, width, mask)):
                         for x in b.range(begin, end, lanes):
                             inner: list[Axis] = [Lane((d * high + y) * width + x)] if self.g.flat else [d, y, Lane(x)]
                             self.epilogue.store([image, channel + r, *inner], row.vector(x, lanes), self.dtype, exists)
 
-    def _row(self, sums: Array, line: Array) -> Array:
+    def _row(self, sums: Array, line: Array, apart: Value) -> Array:
         """A row of results, put together of those of all phases of columns."""
-        b, cut, lanes = self.b, self.cut, self.lanes
+        b, lanes, phases, step = self.b, self.lanes, self.phases[1], self.mr * apart
         if not self.transposed or self.stride == 1:
             return sums
-        phases = cut.phases[1]
+        width = ceil_div(self.written[2], phases)
         if self.stride == 2:
-            for x in b.range(0, cut.width, lanes):
-                pair = [sums.at(self.mr * cut.line * n).vector(x, lanes) for n in range(2)]
+            picks = [[lane + n * lanes // 2 + other for lane in range(lanes // 2) for other in (0, lanes)]
+                     for n in range(2)]
+            for x in b.range(0, width, lanes):
+                pair = [sums.at(step * n).vector(x, lanes) for n in range(2)]
                 for n in range(2):
-                    picks = [lane + n * lanes // 2 + other for lane in range(lanes // 2) for other in (0, lanes)]
-                    line.put(x * 2 + n * lanes, b.shuffle(*pair, picks))
+                    line.put(x * 2 + n * lanes, b.shuffle(*pair, picks[n]))
             return line
         for n in b.range(0, phases):
-            for x in b.range(0, cut.width):
-                line[x * phases + n] = sums.at(n * self.mr * cut.line)[x]
+            for x in b.range(0, width):
+                line[x * phases + n] = sums.at(n * step)[x]
         return line
