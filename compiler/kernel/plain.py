@@ -38,18 +38,27 @@ def fits_planes(window: Window[int], dtype: str, figures: Planes | None, transpo
     """
     if figures is None or dtype not in ("float32", "float64") or {*window.kernel, *window.stride} == {1}:
         return False
-    depth, written = (window.filters, window.data) if transposed else (window.channels, window.out)
-    extents, copied = [], depth * window.kernel[0]
-    for x in (1, 2):
-        span, stride = (window.kernel[x] - 1) * window.dilate[x], window.stride[x]
-        if transposed:
-            further = max(0, span - window.pad[x]) // stride + (stride - 1 + window.pad[x]) // stride
-            results = -(-written[x] // stride)
-        else:
-            further, results = span // stride, written[x]
-            copied *= min(stride, span + 1)
-        extents.append((results, further))
-    (_, rows), (width, columns) = extents
-    size = 4 if dtype == "float32" else 8
-    return (math.prod(written) >= figures.fewest_pixels and width >= figures.filled * (width + columns)
-            and copied * (1 + rows) * (width + columns) * size <= figures.row_bytes)
+    copied, written = (window.filters, window.data) if transposed else (window.channels, window.out)
+    copied *= window.kernel[0] * (4 if dtype == "float32" else 8)
+    (_, more_rows), (width, more) = (_axis(window, x, transposed) for x in (1, 2))
+    if not transposed:
+        copied *= math.prod(min(s, (k - 1) * d + 1) for s, k, d in zip(
+            window.stride[1:], window.kernel[1:], window.dilate[1:], strict=True))
+    return (math.prod(written) >= figures.fewest_pixels and width >= figures.filled * (width + more)
+            and copied * (1 + more_rows) * (width + more) <= figures.row_bytes)
+
+
+def plane_waste(window: Window[int], lanes: int) -> float:
+    """How many multiply-adds `plane_convolution` does for each result's place beyond those of the result: it also
+    counts through pixels that are no results."""
+    (height, _), (width, more) = (_axis(window, x, False) for x in (1, 2))
+    counted = -(-((height - 1) * (width + more) + width) // lanes) * lanes
+    return window.channels * math.prod(window.kernel) * (counted / (height * width) - 1)
+
+
+def _axis(window: Window[int], x: int, transposed: bool) -> tuple[int, int]:
+    """On an axis: the results of a phase, and how many more pixels it counts through."""
+    span, stride, pad = (window.kernel[x] - 1) * window.dilate[x], window.stride[x], window.pad[x]
+    if not transposed:
+        return window.out[x], span // stride
+    return -(-window.data[x] // stride), max(0, span - pad) // stride + (stride - 1 + pad) // stride

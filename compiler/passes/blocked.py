@@ -17,7 +17,7 @@ from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import blocked_by_quads
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.ir import computing_dtype
-from mxc.compiler.kernel.plain import fits_panels, fits_planes
+from mxc.compiler.kernel.plain import fits_panels, fits_planes, plane_waste
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
@@ -131,14 +131,16 @@ class _Regions:
         return node.inputs[0] not in self.in_blocks and node not in self.wanted
 
     def quick(self, node: Node, fills: bool) -> bool:
-        """Whether a convolution is as fast in plain arrays. That is so where their kernels fit, unless Winograd's way
-        is faster in blocks; fills: whether the channels fill these."""
+        """Whether a convolution is as fast in plain arrays. That is so where their kernels fit and waste little, unless
+        Winograd's way is faster in blocks; fills: whether the channels fill these."""
         data, prefers = node.inputs[0], self.options.prefers
-        window = window_of(node.params, self.graph.shape(data), self.graph.shape(Entry(node)), node.params.num_group)
-        if prod(node.params.kernel) == 1 and fits_panels(window, self.graph.dtype(data), prefers.panels):
+        dtype, shape = self.graph.dtype(data), self.graph.shape(data)
+        window = window_of(node.params, shape, self.graph.shape(Entry(node)), node.params.num_group)
+        if prod(node.params.kernel) == 1 and fits_panels(window, dtype, prefers.panels):
             return True
-        return fits_planes(window, self.graph.dtype(data), prefers.planes) and not (
-            fills and pays(self.graph, node, self.options))
+        assert self.figures is not None
+        return (fits_planes(window, dtype, prefers.planes) and not (fills and pays(self.graph, node, self.options))
+                and plane_waste(window, self.options.target.lanes(dtype)) <= self.figures.waste)
 
     def large(self, node: Node) -> bool:
         """Whether a depthwise convolution has so large maps, or so much data, that plain arrays are faster."""

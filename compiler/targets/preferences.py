@@ -15,15 +15,15 @@ class Blocks:
     stay plain (passes/blocked.py).
 
     map_pixels: a depthwise convolution stays plain if each image's result has more than so many pixels; 784 keeps maps
-    of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. few_taps:
-    a convolution whose channels do not fill blocks stays plain if its kernel has at most so many taps; 9 are 3 x 3.
-    full: filters are filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3
-    blocks of 16 are 0.83 of them.
+    of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. waste:
+    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much. full: filters are
+    filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3 blocks of 16 are 0.83
+    of them.
     """
 
     map_pixels: int
     data_elements: int
-    few_taps: int
+    waste: float
     full: float
 
 
@@ -128,7 +128,8 @@ class Packing:
     few_pixels: a weight that changes in every run is not packed if the results of all images have at most so many
     pixels: these read it hardly more than once. The other figures say where neighbouring images are computed at once,
     if the batch fills vectors: on maps of up to point_map pixels for kernels of one tap and up to window_map pixels for
-    others (784 are 28 x 28), and on maps of any size where a group has up to few_channels channels, or filters.
+    others (400 are 20 x 20), and, where `Planes` do not fit, on maps of any size where a group has up to few_channels
+    channels, or filters.
     """
 
     few_pixels: int

@@ -33,7 +33,7 @@ FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of
     # 16 images take 0.4 to 0.6 of the time when plain.
-    blocks=Blocks(map_pixels=784, data_elements=1 << 20, few_taps=9, full=0.6),
+    blocks=Blocks(map_pixels=784, data_elements=1 << 20, waste=40, full=0.6),
     winograd=WINOGRAD,
     # Measured with AVX-512, as times of kernels and of layers computed both ways: from 16 to 512 channels on maps of
     # 4 x 4 to 224 x 224 pixels. 512 channels on 4 x 4 pixels of 16 images take 1.2 times as long by Winograd's way, on
@@ -41,7 +41,7 @@ FIGURES = Preferences(
     training_winograd=TrainingWinograd(transform=550, weight=500, far_weight=1000, cache_bytes=32 << 20, gain=1.1,
                                        most_bytes=64 << 20),
     # Measured as times of single layers computed both ways.
-    packing=Packing(few_pixels=256, point_map=64, window_map=784, few_channels=4),
+    packing=Packing(few_pixels=256, point_map=64, window_map=400, few_channels=4),
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
     planes=Planes(fewest_pixels=128, filled=0.75, row_bytes=192 << 10),

@@ -35,7 +35,7 @@ from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_til
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 512  # a band has about so many pixels: a tile's sums for it stay in the nearest cache
-COPY_BYTES = 256 << 10  # the copy of a band has at most so many bytes, unless that for one row has more
+COPY_BYTES = 384 << 10  # the copy of a band has at most so many bytes, unless that for one row has more
 DEPTH_BYTES = 1024  # the weights of a block have at most so many bytes for each filter: a tile then stays in that cache
 WIDEST = 8  # so many vectors of pixels are computed at once, at most
 
@@ -228,13 +228,16 @@ class _Planes(Function):
         b, w, cut, mr = self.b, self.window, self.cut, self.mr
         memory, table = self.array(scratch), Array(b, scratch, "int64")
         copy, sums, line = (memory.at(place) for place in cut.places[:3])
-        for unit in b.range(first, last):
+        seen = [b.lift(-1)]  # the depth that the table is for
+        for unit in b.range(first, last, carry=seen):
             chunk = unit % cut.chunks
             image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, cut.written[0], cut.bands))
             h = band * cut.height
             rows = b.minimum(cut.height, ceil_div(cut.written[1], cut.phases[0]) - h)
-            with b.when(unit.equals(first) | chunk.equals(0)):  # else the unit before has copied it
+            with b.when(d.differs(seen[0])):
                 b.call("table", [args, table.pointer, d])
+            seen[0] = d
+            with b.when(unit.equals(first) | chunk.equals(0)):  # else the unit before has copied it
                 b.call("copy", [args, copy.pointer, image, group * cut.depth, d, h])
             for f in b.range(chunk * cut.chunk, b.minimum((chunk + 1) * cut.chunk, cut.tiles)):
                 weights = self.weight.at((group * cut.tiles + f) * (cut.depth * cut.taps * mr))
