@@ -25,18 +25,19 @@ from dataclasses import dataclass
 from typing import Generic
 
 from mxc.compiler.kernel.geometry import PlaneConvolution, PlaneDataGrad
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value, vector_type
-from mxc.compiler.targets.cpu.library.convolution import every_other, split
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
+from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.rows import reached
+from mxc.compiler.targets.cpu.library.rows import bring_rows, reached
 from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 512  # a band has about so many pixels: a tile's sums for it stay in the nearest cache
 COPY_BYTES = 384 << 10  # the copy of a band has at most so many bytes, unless that for one row has more
 DEPTH_BYTES = 1024  # the weights of a block have at most so many bytes for each filter: a tile then stays in that cache
+AHEAD = 2  # a channel's data are asked for so many channels before they are copied
 WIDEST = 8  # so many vectors of pixels are computed at once, at most
 
 OfPlanes = PlaneConvolution[N] | PlaneDataGrad[N]
@@ -334,39 +335,16 @@ class _Planes(Function):
                         self._copy_part(to, plane.at(z * self.strides[2]), h, (part // across, part % across))
 
     def _copy_part(self, target: Array, source: Array, h: Value, part: tuple[Value, Value]) -> None:
-        """Copies the rows and columns of one remainder.
-
-        Vectors at the end of rows are written first: what they write too much, the next row's first vector overwrites.
-        """
-        b, cut, lanes, step = self.b, self.cut, self.lanes, 1 if self.transposed else self.stride
+        """Copies the rows and columns of one remainder."""
+        b, cut = self.b, self.cut
         strides = [b.lift(1)] * 2 if self.transposed else list(self.window.stride[1:])
         top, left = (part[x] - (cut.before[x] if self.transposed else self.window.pad[x + 1]) for x in range(2))
         top = top + h * strides[0]
-        rows = reached(b, top, strides[0], cut.read[1], cut.rows)
-        begin, end = reached(b, left, strides[1], cut.read[2], cut.pitch)
-        vectors, every = ceil_div(cut.pitch, lanes), max(step, 1)  # a vector is made of so many
-        for n in b.range(0, vectors):
-            x = (vectors - 1 - n) * lanes
-            masks = [self._between((begin - x) * every - k * lanes, (end - x) * every - (every - 1) - k * lanes)
-                     for k in range(every)]
-            for first, last, exist in ((b.lift(0), rows[0], False), (*rows, True), (rows[1], cut.rows, False)):
-                for r in b.range(first, last):
-                    here = target.at(r * cut.pitch)
-                    if not exist:
-                        here.put(x, self.zero)
-                        continue
-                    row = source.at((top + r * strides[0]) * self.strides[3] + left)
-                    if step == 1:
-                        here.put(x, row.vector(x, lanes, masks[0]))
-                    elif step == 2:
-                        here.put(x, every_other(row.at(x * 2), masks, lanes))
-                    else:
-                        numbers = b.iota(vector_type("i64", lanes)) * b.splat(strides[1], lanes)
-                        here.put(x, row.at(x * strides[1]).gather(numbers, masks[0]))
-
-    def _between(self, first: Value, last: Value) -> Value:
-        """The mask of the lanes first <= l < last."""
-        return self.b.first_lanes(last, self.lanes).differs(self.b.first_lanes(first, self.lanes))
+        rows = *reached(b, top, strides[0], cut.read[1], cut.rows), cut.rows
+        columns = *reached(b, left, strides[1], cut.read[2], cut.pitch), cut.pitch
+        along: Number = 1 if self.transposed else self.stride or strides[1]
+        bring_rows(self.lanes, target, source.at(top * self.strides[3] + left), rows, columns,
+                   (strides[0] * self.strides[3], along), self.loaded, self.strides[1] * AHEAD)
 
     # --- results
 
