@@ -76,7 +76,8 @@ BLOCKED = {
                " z = Pooling(y, kernel=(2, 2), stride=(2, 2))\n return z"),
     "many taps of many channels": (f"graph(x: float32[1,32,32,32], w: float32[8,32,7,7])\n"
                                    f" y = {convolution('x', 8, 7, 2)}\n return y"),
-    "three by three": (f"graph(x: float32[1,64,16,16], w: float32[8,64,3,3])\n y = {convolution('x', 8, 3)}\n return y"),
+    "three by three": (f"graph(x: float32[1,64,16,16], w: float32[8,64,3,3])\n"
+                       f" y = {convolution('x', 8, 3)}\n return y"),
 }
 
 

@@ -1,5 +1,5 @@
-"""Convolutions of plain arrays whose taps read one copy, and their gradients to the data: the kernels, and when they are
-taken."""
+"""Convolutions of plain arrays whose taps read one copy, and their gradients to the data: the kernels, and when they
+are taken."""
 from __future__ import annotations
 
 import pytest

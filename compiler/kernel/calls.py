@@ -265,8 +265,10 @@ def convolution_data_grad(
 def plane_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
 ) -> geometry.PlaneConvolution[int]:
-    """`convolution` with packed weights, whose taps all read one copy of the data, for windows that `plain.fits_planes`.
-    Baked in is the stride along rows if that is 1 or 2, else 0."""
+    """`convolution` with packed weights, for windows that `plain.fits_planes`: all taps read one copy of the data.
+
+    Baked in is the stride along rows if that is 1 or 2, else 0.
+    """
     return geometry.PlaneConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
                                      stride=window.stride[2] if window.stride[2] <= 2 else 0)
 

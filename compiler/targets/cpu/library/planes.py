@@ -278,7 +278,7 @@ class _Planes(Function):
             done[0] = there
 
     def table(self, table: Array, d: Value) -> None:
-        """For each phase: how many taps read inside at depth `d`, and, for these, where in the copy, and the weights."""
+        """For each phase: how many taps read inside at depth `d`, and, for these, where in the copy and the weights."""
         b, w, cut = self.b, self.window, self.cut
         for phase in b.range(0, cut.phases[0] * cut.phases[1]):
             here = table.at(phase * (1 + cut.taps * 2))
@@ -377,11 +377,11 @@ class _Planes(Function):
             picks = [[lane + n * lanes // 2 + other for lane in range(lanes // 2) for other in (0, lanes)]
                      for n in range(2)]
             for x in b.range(0, width, lanes):
-                pair = [sums.at(step * n).vector(x, lanes) for n in range(2)]
+                even, odd = (sums.at(step * n).vector(x, lanes) for n in range(2))
                 for n in range(2):
-                    line.put(x * 2 + n * lanes, b.shuffle(*pair, picks[n]))
+                    line.put(x * 2 + n * lanes, b.shuffle(even, odd, picks[n]))
             return line
-        for n in b.range(0, phases):
+        for phase in b.range(0, phases):
             for x in b.range(0, width):
-                line[x * phases + n] = sums.at(n * step)[x]
+                line[x * phases + phase] = sums.at(phase * step)[x]
         return line

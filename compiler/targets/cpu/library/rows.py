@@ -82,8 +82,9 @@ def bring_rows(
     columns x; the pitch is the count of columns.
 
     steps[1]: a number of Python's, 1 or 2, or any of the program's. ahead: how many elements behind those that are read
-    memory is asked for: hardware does not foresee where the next piece of an array begins. Vectors at the end of rows are written first: what
-    they write too much, the next row's first vector overwrites. Behind the last row there is room for a vector.
+    memory is asked for: hardware does not foresee where the next piece of an array begins. Vectors at the end of rows
+    are written first: what they write too much, the next row's first vector overwrites. Behind the last row there is
+    room for a vector.
     """
     b, (high, low, count), (begin, end, pitch), (step, along) = target.builder, rows, columns, steps
     zero, every = b.zero(vector_type(TYPES[target.dtype], lanes)), along if isinstance(along, int) else 1
