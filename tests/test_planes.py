@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from library_cases import PLANES, check, plane_case, window
 
+from mxc.compiler.kernel.plain import fits_planes, plane_waste
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import ISAS
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 KINDS = ["forward", "data"]
 
@@ -47,3 +49,23 @@ def test_units_copy_what_they_read_whichever_thread_runs_them(kind, instructions
     call, arrays = plane_case(kind, window(1, 1, 50, 96, (1, 9, 9), (1, 3, 3)), "float32", instructions.isa)
     assert library.units(call, instructions.isa) > 1
     check(call, arrays, instructions)
+
+
+def test_which_windows_the_kernels_are_for():
+    def fits(*arguments: object, dtype: str = "float32", transposed: bool = False, **others: object) -> bool:
+        w = window(*arguments, **others)  # type: ignore[arg-type]
+        return fits_planes(w, dtype, FIGURES.planes, transposed)
+
+    assert fits(1, 1, 64, 64, (1, 28, 28), (1, 3, 3), pad=(0, 1, 1))
+    assert fits(1, 1, 64, 64, (1, 28, 28), (1, 3, 3), pad=(0, 1, 1), transposed=True)
+    assert not fits(1, 1, 64, 64, (1, 28, 28), (1, 3, 3), pad=(0, 1, 1), dtype="float16")
+    assert not fits(1, 1, 64, 64, (1, 28, 28), (1, 1, 1))
+    assert fits(1, 1, 64, 64, (1, 28, 28), (1, 1, 1), stride=(1, 2, 2))
+    assert not fits(1, 1, 64, 64, (1, 7, 7), (1, 3, 3), pad=(0, 1, 1))  # few pixels
+    assert not fits(1, 1, 64, 64, (1, 400, 4), (1, 3, 3), pad=(0, 1, 1))  # between rows there are as many
+    assert not fits(1, 1, 64, 64, (1, 1, 5000), (1, 1, 3), pad=(0, 0, 1))  # a row that leaves the cache
+
+
+def test_multiply_adds_with_what_is_no_pixel():
+    assert plane_waste(window(1, 1, 3, 8, (1, 1, 34), (1, 1, 3)), 16) == 0
+    assert plane_waste(window(1, 1, 3, 8, (1, 3, 34), (1, 2, 3)), 16) == 18 * (80 / 64 - 1)
