@@ -61,7 +61,7 @@ ALONE = {
                            f" u = {convolution('x', 8, weight='v')}\n z = elemwise_add(y, u)\n return z"),
     "channels that do not fill blocks": (f"graph(x: float32[1,3,16,16], w: float32[8,3,3,3])\n"
                                          f" y = {convolution('x', 8, 3)}\n return y"),
-    "many taps": (f"graph(x: float32[1,3,32,32], w: float32[8,3,7,7])\n"
+    "many taps": (f"graph(x: float32[1,3,64,64], w: float32[8,3,7,7])\n"
                   f" y = {convolution('x', 8, 7, 2)}\n return y"),
     "large maps, depthwise": (f"graph(x: float32[1,4,40,40], w: float32[4,1,3,3])\n"
                               f" y = {convolution('x', 4, 3, groups=4)}\n return y"),
