@@ -263,6 +263,40 @@ def panel_case(w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: boo
     return call, [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
 
 
+PLANES = {
+    **{name: w for name, w in PANELS.items() if not name.startswith("1x1") or name == "1x1 stride"},
+    "padded on one side": window(2, 1, 5, 9, (1, 6, 21), (1, 2, 2), pad=(0, 1, 1)),
+    "deconvolution": window(1, 1, 13, 6, (1, 12, 14), (1, 4, 4), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "several bands": window(1, 1, 3, 25, (1, 60, 37), (1, 3, 3), pad=(0, 1, 1)),
+    "a row": window(3, 1, 7, 10, (1, 1, 90), (1, 1, 5), pad=(0, 0, 2)),
+    "3d": window(2, 1, 4, 5, (5, 8, 17), (3, 3, 3), stride=(2, 1, 1), pad=(1, 1, 1)),
+    "3d, dilated": window(1, 2, 3, 13, (6, 7, 9), (2, 3, 2), stride=(1, 2, 3), dilate=(2, 2, 1), pad=(1, 2, 0)),
+    "many small groups": window(1, 6, 4, 4, (1, 11, 18), (1, 3, 3), pad=(0, 1, 1)),
+    "one filter": window(1, 2, 3, 1, (1, 19, 40), (1, 3, 3), stride=(1, 2, 1), pad=(0, 1, 1)),
+    "far padding": window(1, 1, 3, 2, (1, 5, 6), (1, 2, 2), stride=(1, 2, 2), pad=(0, 5, 6)),
+}
+
+
+def plane_case(kind: str, w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: bool = False,
+               ) -> tuple[CallKernel, list[np.ndarray]]:
+    """The call, "forward" or "data", and its arrays. flat, epilogue: see `panel_case`."""
+    rng, block = np.random.default_rng(6), isa.tile(dtype)[0]
+    x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
+    given, shape = (x, grad.shape) if kind == "forward" else (grad, x.shape)
+    made = (calls.plane_convolution if kind == "forward" else calls.plane_data_grad)(
+        dtype, w, dense(given.shape), block)
+    operands = [given.ravel(), packed_weight(rng, w, dtype, block, transposed=kind == "data")]
+    strides, result = list(dense(shape)), ir.acc(0, dtype)
+    if not flat:
+        strides[-1], strides[-2] = shape[-2], 1
+    if epilogue:
+        result = ir.apply("max", ir.apply("add", result, ir.load(2, linear({1: 1}), dtype)), ir.const(0, dtype))
+        operands.append(values(rng, (shape[1],), dtype))
+    stores = [Store(len(operands), linear(dict(enumerate(strides))), result)]
+    call = calls.call("conv", made, (dtype,) * (len(operands) + 1), stores)
+    return call, [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
+
+
 def quad_case(w: Window, isa: Isa) -> tuple[CallKernel, list[np.ndarray]]:
     """A convolution of four numbers of 8 bits at a time, all of them drawn, the largest and least ones too."""
     rng, block = np.random.default_rng(4), isa.tile("int32")[0]

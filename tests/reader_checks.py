@@ -46,7 +46,7 @@ from mxc.runtime.executor_memory import Memory, PreparedStorage
 BOTH, NOT = "sizes on both sides", "decides nothing"
 THRESHOLDS: dict[str, dict[str, object]] = {
     "targets.cpu.preferences": {
-        "blocks.map_pixels": 64, "blocks.data_elements": 4096, "blocks.few_taps": 1, "blocks.full": 0.1,
+        "blocks.map_pixels": 64, "blocks.data_elements": 4096, "blocks.waste": 1, "blocks.full": 0.1,
         "chains.private_bytes": 12 << 10, "chains.worthwhile_bytes": 1 << 10, "chains.units": 3,
         "chains.segment_rows": 3, "spreading.fewest_rows": 64, "spreading.small_space": 16, "packing.few_pixels": 16,
         "packing.point_map": 8, "packing.window_map": 32, "packing.few_channels": 40, "recomputing.worth_bytes": 64,
@@ -56,7 +56,8 @@ THRESHOLDS: dict[str, dict[str, object]] = {
         "training_winograd.transform": 1, "training_winograd.weight": 0, "training_winograd.far_weight": 0,
         "training_winograd.gain": 0.01, "training_winograd.cache_bytes": NOT, "training_winograd.most_bytes": BOTH,
         "winograd.bands": 1, "winograd.line_bytes": NOT, "winograd.band": BOTH, "winograd.band_kernels": BOTH,
-        "panels.fewest_pixels": 4, "panels.longest_row": 8, "panels.few_channels": 4, "products.few": 8,
+        "panels.fewest_pixels": 4, "panels.longest_row": 8, "panels.few_channels": 4, "planes.fewest_pixels": 4,
+        "planes.filled": 0.2, "planes.row_bytes": 1 << 10, "products.few": 8,
         "products.moderate": (12, 48), "products.at_once": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
     "operators.slices.graph": {"MOST_PARTS": 2}, "operators.reduction.graph": {"LONG": 2, "EXACT": NOT},
     "operators.losses.graph": {"LEAST": NOT},
@@ -89,9 +90,10 @@ LIBRARY = {
     "depthwise": "BAND_ELEMENTS TAPS UNROLLED VECTORS", "epilogue": "BRIEF BRIEF_OF_QUADS",
     "gemm": "AHEAD DEPTH_BYTES KEPT_BYTES PANELS PART ROWS SQUARE UNIT_PRODUCTS",
     "image_lanes": "COPY_BYTES DEPTH_BYTES KEPT_BYTES NUMBERS TOGETHER VECTORS",
-    "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
+    "panels": "AHEAD LINES PANELS PANEL_BYTES", "planes": "AHEAD BAND_PIXELS COPY_BYTES DEPTH_BYTES WIDEST",
+    "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
     "vector": "AHEAD AT_ONCE CHAINS LARGEST ROWS STEPS SUMS UNIT_PRODUCTS VECTORS",
-    "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES LINES_FACTOR PIXELS",
+    "weight_grad": "AHEAD COPY_BYTES FEW_PIXELS KEPT_BYTES LINES LINES_FACTOR PIXELS POINT_PIXELS",
     "plain_winograd": "BAND", "winograd": "AHEAD BAND_BYTES FILTERS PRODUCT_BYTES WEIGHT_BYTES WHERE",
     "winograd_side": "COPY_BYTES",
     "winograd_weight": "PART", "winograd_weight_grad": "CHUNK PART",

@@ -9,6 +9,7 @@ from mxc.compiler.passes.layout import layout
 
 WINDOW = "kernel=(3, 3), stride=(2, 2), dilate=(1, 1), pad=(1, 1)"
 DENSE = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
+APART = "kernel=(4, 4), stride=(2, 2), dilate=(1, 1), pad=(1, 1)"
 CASES = {
     "convolution": (
         f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n"
@@ -105,8 +106,20 @@ CHANGES = {
     "a large map of few channels": (
         f"graph(x: float32[4,3,40,20], w: float32[6,3,3,3])\n"
         f" y = Convolution(x, w, {DENSE}, num_filter=6, no_bias=True)\n return y",
-        f"graph(x: float32[4,3,40,20], w: float32[6,3,3,3])\n"
+        f"graph(x: float32[4,3,40,20], w: float32[6,3,3,3])\n r = Reshape(w, shape=(1, 6, 27))\n"
+        f" p = _mxc_pack_rows(r, block=4)\n"
+        f" y = _mxc_convolution(x, p, {DENSE}, num_filter=6, num_group=1, block=4)\n return y"),
+    "a large map of few channels and short rows": (
+        f"graph(x: float32[4,3,200,4], w: float32[6,3,3,3])\n"
+        f" y = Convolution(x, w, {DENSE}, num_filter=6, no_bias=True)\n return y",
+        f"graph(x: float32[4,3,200,4], w: float32[6,3,3,3])\n"
         f" y = _mxc_convolution(x, w, {DENSE}, num_filter=6, num_group=1, block=0, by_images=True)\n return y"),
+    "gradient to the data with a stride": (
+        f"graph(g: float32[3,6,12,14], w: float32[6,5,4,4])\n"
+        f" y = _mxc_conv_data_grad(g, w, {APART}, num_group=1, shape=(3, 5, 24, 28))\n return y",
+        f"graph(g: float32[3,6,12,14], w: float32[6,5,4,4])\n r = Reshape(w, shape=(1, 6, 5, 16))\n"
+        f" t = transpose(r, axes=(0, 2, 1, 3))\n s = Reshape(t, shape=(1, 5, 96))\n p = _mxc_pack_rows(s, block=4)\n"
+        f" y = _mxc_convolution_data_grad(g, p, {APART}, num_group=1, shape=(3, 5, 24, 28), block=4)\n return y"),
     "gradient to the data, as many images as lanes": (
         f"graph(g: float32[4,6,3,3], w: float32[6,5,3,3])\n"
         f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=1, shape=(4, 5, 5, 6))\n return y",

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Panels, Preferences
+    from mxc.compiler.targets.preferences import Preferences
 
 
 class CallNode(Protocol):
@@ -73,11 +72,6 @@ def window_of(params: Params, data: Shape, out: Shape, groups: int) -> Window[in
 
 def _dilate(params: Params) -> Shape:
     return tuple(params.dilate) if "dilate" in params else ()
-
-
-def by_panels(params: Params, data: Shape, out: Shape, dtype: str, figures: Panels | None) -> bool:
-    """Whether a convolution of plain arrays with packed weights is computed image by image, by `panel_convolution`."""
-    return calls.fits_panels(window_of(params, data, out, params.num_group), dtype, figures)
 
 
 def permuted(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

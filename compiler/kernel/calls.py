@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mxc.compiler.kernel import geometry, ir
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
+from mxc.compiler.kernel.plain import is_pointwise
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.dtypes import NARROW
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Panels, Products
+    from mxc.compiler.targets.preferences import Products
 
 TOGETHER = 11  # a blocked convolution prints the taps of a kernel's row without a loop if they are this many or fewer
 
@@ -85,12 +86,12 @@ def convolution(
 def panel_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
 ) -> geometry.PanelConvolution[int]:
-    """`convolution` with packed weights, for windows that `fits_panels`: computed image by image.
+    """`convolution` with packed weights, for windows that `plain.fits_panels`: computed image by image.
 
     Two facts of the geometry are baked into the code: whether the window is `pointwise` (it has one tap, and a result
     for each pixel), and if it is not, the stride along rows where that is 1 or 2. `stride` is 0 in all other cases.
     """
-    pointwise = _pointwise(window)
+    pointwise = is_pointwise(window)
     stride = window.stride[2] if not pointwise and window.stride[2] <= 2 else 0
     return geometry.PanelConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
                                      pointwise=pointwise, stride=stride)
@@ -105,26 +106,6 @@ def quad_convolution(
     """
     made = panel_convolution("int32", window, data_strides, block)
     return geometry.QuadConvolution(**{each.name: getattr(made, each.name) for each in fields(made)})
-
-
-def _pointwise(window: Window[int]) -> bool:
-    """Whether the window has one tap, and a result for each pixel."""
-    return {*window.kernel, *window.stride} == {1} and not any(window.pad)
-
-
-def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool:
-    """Whether `panel_convolution` can compute a window, and is faster than `convolution` by the target's figures.
-
-    `convolution` is the faster one on small maps, where its panels hold pixels of several images, and for many
-    channels, where it packs what all their taps read at once.
-    """
-    if figures is None:
-        return False
-    one_tap = set(window.kernel) == {1}
-    plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= figures.longest_row
-    few = one_tap or window.channels <= figures.few_channels
-    return dtype in ("float32", "float64") and math.prod(window.out) >= figures.fewest_pixels and (
-        _pointwise(window) or (plane and few))
 
 
 # many parameters: each is a decision of the pass that makes blocks
@@ -279,6 +260,25 @@ def convolution_data_grad(
         raise ValueError("the weight of a strided convolution_data_grad is not packed: expected block 0")
     return geometry.ConvolutionDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
                                         strided=strided)
+
+
+def plane_convolution(
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
+) -> geometry.PlaneConvolution[int]:
+    """`convolution` with packed weights, for windows that `plain.fits_planes`: all taps read one copy of the data.
+
+    Baked in is the stride along rows if that is 1 or 2, else 0.
+    """
+    return geometry.PlaneConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
+                                     stride=window.stride[2] if window.stride[2] <= 2 else 0)
+
+
+def plane_data_grad(
+    dtype: str, window: Window[int], out_strides: Sequence[int], block: int,
+) -> geometry.PlaneDataGrad[int]:
+    """`convolution_data_grad` with packed weights, whatever the stride; else as `plane_convolution`."""
+    return geometry.PlaneDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
+                                  stride=window.stride[2] if window.stride[2] <= 2 else 0)
 
 
 def image_convolution(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.ImageConvolution[int]:

@@ -106,7 +106,8 @@ def _outs(w: Window[int], flat: np.ndarray, strides: Sequence[int]) -> np.ndarra
     return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.filters, *w.out)
 
 
-_Forward = records.Convolution[int] | records.PanelConvolution[int] | records.ImageConvolution[int]
+_Forward = (records.Convolution[int] | records.PanelConvolution[int] | records.PlaneConvolution[int] |
+            records.ImageConvolution[int])
 
 
 def _convolution(g: _Forward, buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -273,7 +274,8 @@ def _tiles_seen(w: Window[int], flat: np.ndarray, strides: Sequence[int], block:
 
 
 def _convolution_data_grad(
-    g: records.ConvolutionDataGrad[int] | records.ImageDataGrad[int], buffers: Sequence[np.ndarray],
+    g: records.ConvolutionDataGrad[int] | records.PlaneDataGrad[int] | records.ImageDataGrad[int],
+    buffers: Sequence[np.ndarray],
 ) -> np.ndarray:
     return _back_to_data(g, _weights(g.window, g.block, buffers[1], True), buffers)
 
@@ -347,6 +349,8 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.DepthwiseWeightGrad: _convolution_weight_grad,
     records.ImageConvolution: _convolution,
     records.PanelConvolution: _convolution,
+    records.PlaneConvolution: _convolution,
+    records.PlaneDataGrad: _convolution_data_grad,
     records.QuadConvolution: _quad_convolution,
     records.BlockedQuads: _blocked_quads,
     records.ImageDataGrad: _convolution_data_grad,

@@ -15,8 +15,9 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import blocked_by_quads
-from mxc.compiler.kernel.call_rule import by_panels
+from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.kernel.plain import fits_panels, fits_planes, plane_waste
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
@@ -130,14 +131,16 @@ class _Regions:
         return node.inputs[0] not in self.in_blocks and node not in self.wanted
 
     def quick(self, node: Node, fills: bool) -> bool:
-        """Whether a convolution is as fast in plain arrays. That is so for one tap, and for few taps where the channels
-        do not fill blocks; fills: whether they do."""
-        shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
+        """Whether a convolution is as fast in plain arrays. That is so where their kernels fit and waste little, unless
+        Winograd's way is faster in blocks; fills: whether the channels fill these."""
+        data, prefers = node.inputs[0], self.options.prefers
+        dtype, shape = self.graph.dtype(data), self.graph.shape(data)
+        window = window_of(node.params, shape, self.graph.shape(Entry(node)), node.params.num_group)
+        if prod(node.params.kernel) == 1 and fits_panels(window, dtype, prefers.panels):
+            return True
         assert self.figures is not None
-        taps = prod(node.params.kernel)
-        suited = taps == 1 or (not fills and taps <= self.figures.few_taps and max(node.params.stride) <= 2)
-        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]),
-                                    self.options.prefers.panels)
+        return (fits_planes(window, dtype, prefers.planes) and not (fills and pays(self.graph, node, self.options))
+                and plane_waste(window, self.options.target.lanes(dtype)) <= self.figures.waste)
 
     def large(self, node: Node) -> bool:
         """Whether a depthwise convolution has so large maps, or so much data, that plain arrays are faster."""

@@ -18,6 +18,9 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, re
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import convolution_by_quads
+from mxc.compiler.kernel.call_rule import window_of
+from mxc.compiler.kernel.geometry import Window
+from mxc.compiler.kernel.plain import fits_planes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
@@ -34,17 +37,16 @@ def _stays(options: Options, shape: tuple[int, ...], is_static: bool) -> bool:
     return figures is None or (not is_static and shape[0] * prod(shape[2:]) <= figures.few_pixels)
 
 
-def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, ...], channels: int, filters: int,
+def _by_images(options: Options, dtype: str, window: Window[int], shape: tuple[int, ...], transposed: bool = False,
                ) -> bool:
-    """Whether a convolution, or a gradient, with results of `shape` computes neighbouring images at once.
-
-    channels, filters: of a group.
-    """
+    """Whether a convolution (transposed: a gradient to the data) with results of `shape` computes neighbouring images
+    at once."""
     lanes, figures = options.target.lanes(dtype) if "float" in dtype else 0, options.prefers.packing
     if lanes < 2 or shape[0] % lanes or figures is None:
         return False
-    small = figures.window_map if prod(params.kernel) > 1 else figures.point_map
-    return prod(shape[2:]) <= small or min(channels, filters) <= figures.few_channels
+    small = figures.window_map if prod(window.kernel) > 1 else figures.point_map
+    return prod(shape[2:]) <= small or (min(window.channels, window.filters) <= figures.few_channels and not
+                                        fits_planes(window, dtype, options.prefers.planes, transposed))
 
 
 def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
@@ -57,8 +59,8 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
         return plain_convolution(builder, node, options, shape)
     # A convolution of one tap that skips pixels reads few of its data; kernels over neighbouring images copy all of it.
     picks = is_point and any(s > 1 for s in node.params.stride)
-    by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
-                                                           filters // groups)
+    window = window_of(node.params, builder.shape(data), shape, groups)
+    by_images = not is_static and not picks and _by_images(options, dtype, window, shape)
     block = options.target.tile(dtype)[0]
     if by_images or _stays(options, shape, is_static):
         block = 0
@@ -104,9 +106,11 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         return plain_convolution(builder, node, options, shape, turned=True)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)
-    by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
+    window = window_of(node.params, shape, builder.shape(out_grad), groups)
+    by_images = (strided or not is_static) and _by_images(options, dtype, window, shape, transposed=True)
     block = options.target.tile(dtype)[0]
-    if by_images or strided or _stays(options, shape, is_static):  # such kernels read the weight unpacked
+    unpacked = strided and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
+    if by_images or unpacked or _stays(options, shape, is_static):  # such kernels read the weight unpacked
         block = 0
     if block:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))

@@ -15,15 +15,15 @@ class Blocks:
     stay plain (passes/blocked.py).
 
     map_pixels: a depthwise convolution stays plain if each image's result has more than so many pixels; 784 keeps maps
-    of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. few_taps:
-    a convolution whose channels do not fill blocks stays plain if its kernel has at most so many taps; 9 are 3 x 3.
-    full: filters are filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3
-    blocks of 16 are 0.83 of them.
+    of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. waste:
+    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much. full: filters are
+    filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3 blocks of 16 are 0.83
+    of them.
     """
 
     map_pixels: int
     data_elements: int
-    few_taps: int
+    waste: float
     full: float
 
 
@@ -76,7 +76,7 @@ class TrainingWinograd:
 @dataclass(frozen=True)
 class Panels:
     """Which plain convolutions with packed weights are computed image by image, by panels of pixels (`fits_panels` of
-    kernel/calls.py).
+    kernel/plain.py).
 
     fewest_pixels: an image's result has at least so many pixels; smaller maps fill panels with pixels of several
     images. longest_row: a row of the result has at most so many pixels, unless the kernel is pointwise: then it may
@@ -87,6 +87,21 @@ class Panels:
     fewest_pixels: int
     longest_row: int
     few_channels: int
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Which plain convolutions with packed weights, and gradients to the data, have all taps read one copy of the data
+    (`fits_planes` of kernel/plain.py).
+
+    fewest_pixels: an image's result has at least so many pixels. filled: of the pixels that are counted through, at
+    least this share are results; rows of 28 with 3 x 3 taps, for which 30 are counted, have 0.93. row_bytes: what one
+    row of results reads takes at most so many bytes.
+    """
+
+    fewest_pixels: int
+    filled: float
+    row_bytes: int
 
 
 @dataclass(frozen=True)
@@ -113,7 +128,8 @@ class Packing:
     few_pixels: a weight that changes in every run is not packed if the results of all images have at most so many
     pixels: these read it hardly more than once. The other figures say where neighbouring images are computed at once,
     if the batch fills vectors: on maps of up to point_map pixels for kernels of one tap and up to window_map pixels for
-    others (784 are 28 x 28), and on maps of any size where a group has up to few_channels channels, or filters.
+    others (400 are 20 x 20), and, where `Planes` do not fit, on maps of any size where a group has up to few_channels
+    channels, or filters.
     """
 
     few_pixels: int
@@ -201,8 +217,8 @@ class Pairs:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing and Panels need a
-    register tile (`KernelTarget.tile`).
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels and Planes
+    need a register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
@@ -210,6 +226,7 @@ class Preferences:
     training_winograd: TrainingWinograd | None = None
     packing: Packing | None = None
     panels: Panels | None = None
+    planes: Planes | None = None
     products: Products | None = None
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None

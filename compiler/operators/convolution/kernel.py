@@ -9,6 +9,7 @@ from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, temp
 from mxc.compiler.kernel.geometry import Triple, Window
 from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
 from mxc.compiler.kernel.ir import Value
+from mxc.compiler.kernel.plain import fits_panels, fits_planes, is_pointwise
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
 from mxc.compiler.ops.dtypes import NARROW
@@ -38,7 +39,9 @@ def packed_convolution_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_convolution(c.dtype(0), window, strides(data)), template_axes(out)
-    if params.block and calls.fits_panels(window, c.dtype(0), c.prefers.panels):
+    if params.block and fits_planes(window, c.dtype(0), c.prefers.planes):
+        return calls.plane_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
+    if params.block and fits_panels(window, c.dtype(0), c.prefers.panels):
         return calls.panel_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     return calls.convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
 
@@ -134,6 +137,11 @@ def packed_convolution_data_grad_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_data_grad(c.dtype(0), window, strides(out)), template_axes(data)
+    if params.block and fits_planes(window, c.dtype(0), c.prefers.planes, transposed=True):
+        return calls.plane_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
+    turned = replace(window, channels=window.filters, filters=window.channels)
+    if params.block and is_pointwise(window) and fits_panels(turned, c.dtype(0), c.prefers.panels):
+        return calls.panel_convolution(c.dtype(0), turned, strides(out), params.block), template_axes(data)
     return calls.convolution_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
 
 

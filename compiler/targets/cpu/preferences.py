@@ -13,6 +13,7 @@ from mxc.compiler.targets.preferences import (
     Packing,
     Pairs,
     Panels,
+    Planes,
     Preferences,
     Products,
     Recomputing,
@@ -32,7 +33,7 @@ FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of
     # 16 images take 0.4 to 0.6 of the time when plain.
-    blocks=Blocks(map_pixels=784, data_elements=1 << 20, few_taps=9, full=0.6),
+    blocks=Blocks(map_pixels=784, data_elements=1 << 20, waste=24, full=0.6),
     winograd=WINOGRAD,
     # Measured with AVX-512, as times of kernels and of layers computed both ways: from 16 to 512 channels on maps of
     # 4 x 4 to 224 x 224 pixels. 512 channels on 4 x 4 pixels of 16 images take 1.2 times as long by Winograd's way, on
@@ -40,9 +41,12 @@ FIGURES = Preferences(
     training_winograd=TrainingWinograd(transform=550, weight=500, far_weight=1000, cache_bytes=32 << 20, gain=1.1,
                                        most_bytes=64 << 20),
     # Measured as times of single layers computed both ways.
-    packing=Packing(few_pixels=256, point_map=64, window_map=784, few_channels=4),
+    packing=Packing(few_pixels=256, point_map=64, window_map=400, few_channels=4),
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
+    # Measured on an Intel Xeon with AVX-512: 5 x 5 over 64 channels of 28 x 28 pixels, of which 28 in 32 are results,
+    # takes 1.2 times as long as in blocks; 1 x 7 on 56 x 56 pixels as long, 3 x 3 of images 0.8 times as long.
+    planes=Planes(fewest_pixels=128, filled=0.75, row_bytes=192 << 10),
     # Measured as times of products computed both ways.
     products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.

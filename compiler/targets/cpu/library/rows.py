@@ -3,12 +3,15 @@ leaves out."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import prefetch
 from mxc.compiler.targets.cpu.library.convolution import every_other, half_up
 from mxc.compiler.targets.cpu.library.cutting import ceil_div
+
+Span = tuple[Value, Value, Value]  # of places 0 <= x < count: begin and end of those that are there, and count
 
 
 def reached(b: Builder, left: Value, stride: Number, data: Value, width: Value) -> tuple[Value, Value]:
@@ -69,3 +72,56 @@ def bring(lanes: int, line: Array, row: Row, width: Value, convert: Callable[[Va
         line.put(x, convert(found, source.dtype))
     for x in b.range(end, width, lanes):
         line.put(x, zero)
+
+
+def bring_rows(
+    lanes: int, target: Array, source: Array, rows: Span, columns: Span, steps: tuple[Value, Number],
+    convert: Callable[[Value, str], Value], ahead: Value,
+) -> None:
+    """target[r * pitch + x] = source[r * steps[0] + x * steps[1]] where both are there, else 0, for all rows r and
+    columns x; the pitch is the count of columns.
+
+    steps[1]: a number of Python's, 1 or 2, or any of the program's. ahead: how many elements behind those that are read
+    memory is asked for: hardware does not foresee where the next piece of an array begins. Vectors at the end of rows
+    are written first: what they write too much, the next row's first vector overwrites. Behind the last row there is
+    room for a vector.
+    """
+    b, (high, low, count), (begin, end, pitch), (step, along) = target.builder, rows, columns, steps
+    zero, every = b.zero(vector_type(TYPES[target.dtype], lanes)), along if isinstance(along, int) else 1
+
+    def read(row: Array, x: Value, masks: list[Value] | None) -> Value:
+        for k in range(every):
+            prefetch(row.at(x * along + k * lanes + ahead))
+        if every == 2 and masks is not None:
+            found = every_other(row.at(x * 2), masks, lanes)
+        elif isinstance(along, int):
+            found = row.vector(x, lanes, None if masks is None else masks[0])
+        else:
+            assert masks is not None
+            places = b.iota(vector_type("i64", lanes)) * b.splat(along, lanes)
+            found = row.at(x * along).gather(places, masks[0])
+        return convert(found, source.dtype)
+
+    together = begin.equals(0) & end.equals(pitch) & step.equals(pitch) & high.equals(0) & low.equals(count)
+    if along == 1:  # rows that follow each other without a border are one
+        with b.when(together):
+            size = pitch * count
+            whole = size - size % lanes
+            for x in b.range(0, whole, lanes):
+                target.put(x, read(source, x, None))
+            with b.when(whole < size):
+                target.put(whole, read(source, whole, [b.first_lanes(size - whole, lanes)]))
+    with b.when_not(together) if along == 1 else nullcontext():
+        vectors = ceil_div(pitch, lanes)
+        for n in b.range(0, vectors):
+            x = (vectors - 1 - n) * lanes
+            masks = [between(b, (begin - x) * every - k * lanes, (end - x) * every - (every - 1) - k * lanes, lanes)
+                     for k in range(every)]
+            for first, last, exist in ((b.lift(0), high, False), (high, low, True), (low, count, False)):
+                for r in b.range(first, last):
+                    target.put(r * pitch + x, read(source.at(r * step), x, masks) if exist else zero)
+
+
+def between(b: Builder, first: Value, last: Value, lanes: int) -> Value:
+    """The mask of the lanes first <= l < last, where first <= last."""
+    return b.first_lanes(last, lanes).differs(b.first_lanes(first, lanes))

@@ -30,15 +30,17 @@ from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.rows import within_border
+from mxc.compiler.targets.cpu.library.rows import bring_rows, reached
 from mxc.compiler.targets.cpu.library.tile import add_in_turn, keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 384  # a block has about so many pixels: a panel of them stays in the nearest cache
+POINT_PIXELS = 800  # that for kernels of one tap: long pieces of the data are copied, and few times
 LINES = 144  # a unit has about so many lines
 LINES_FACTOR = 4  # a unit has up to so many times LINES where a block has few pixels: packing panels then costs less
 FEW_PIXELS = 100  # in images of at most so many pixels, products with zeros outside cost more than tiles of one tap do
-COPY_BYTES = 192 << 10  # the copy of a block has at most so many bytes, unless that of one channel has more
+COPY_BYTES = 384 << 10  # the copy of a block has at most so many bytes, unless that of one channel has more
+AHEAD = 2  # a channel's data are asked for so many channels before they are copied
 KEPT_BYTES = 96 << 10  # the tiles of a unit have at most so many bytes, unless those of one panel have more
 
 
@@ -69,7 +71,8 @@ class WeightGradCut(Generic[N]):
         taps: N = volume(w.kernel)
         width: N = most(1, w.out[2])
         pitch: N = (width - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilate[2] + 1
-        height: N = least(most(1, w.out[1]), most(1, PIXELS // width))
+        pixels: N = PIXELS + (1 - least(1, taps - 1)) * (POINT_PIXELS - PIXELS)
+        height: N = least(most(1, w.out[1]), most(1, pixels // width))
         bands: N = most(1, ceil_div(w.out[1], height))
         height = most(1, ceil_div(w.out[1], bands))
         rows: N = (height - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
@@ -77,10 +80,10 @@ class WeightGradCut(Generic[N]):
         several: N = least(1, most(0, w.channels - isa.rows + 1)) * least(1, taps - 1) * least(1, w.pad[1] + w.pad[2])
         few: N = least(1, FEW_PIXELS // most(1, w.data[1] * w.data[2])) * most(0, 2 - bands)
         inside: N = several * few
-        images: N = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
+        images: N = least(most(1, w.batch), most(1, pixels // (1 + inside) // most(1, height * width)))
         parts: N = ceil_div(w.batch, images)
         images = most(1, ceil_div(w.batch, most(1, parts)))
-        more: N = most(0, least(LINES_FACTOR, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
+        more: N = most(0, least(LINES_FACTOR, pixels // most(1, images * height * width)) - 1) * least(1, taps - 1)
         lines: N = LINES * (1 + more)
         chunk: N = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
         chunks: N = ceil_div(w.channels, chunk)
@@ -278,34 +281,27 @@ class _WeightGrad(Function):
              h: Value) -> None:
         """[image][channel][kernel depth][rows][pitch]: what a block's pixels read of the channels."""
         b, w, cut = self.b, self.window, self.cut
-        pitch, width, left = cut.pitch, w.data[2], w.pad[2]
+        pitch = cut.pitch
         for i in b.range(0, images):
             for c in b.range(0, channels):
                 plane = self.data.at((image + i) * self.strides[0] + (group * w.channels + channel + c) *
                                      self.strides[1])
                 for kd in b.range(0, w.kernel[0]):
                     z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
-                    for r in b.range(0, cut.rows):
-                        y = h * w.stride[1] + r - w.pad[1]
-                        inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
-                        begin, end = within_border(inside, left, width, pitch)
-                        line = target.at((i * cut.chunk + c) * cut.plane + (kd * cut.rows + r) * pitch)
-                        row = plane.at(z * self.strides[2] + y * self.strides[3])
-                        self._copy_row(line, row, begin, end, left)
+                    line = target.at((i * cut.chunk + c) * cut.plane + kd * cut.rows * pitch)
+                    self._copy_plane(line, plane.at(z * self.strides[2]), b.inside(z, w.data[0]), h)
 
-    def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
-        """line[x] = row[x - left] for begin <= x < end, else 0; what a vector writes too much is overwritten later."""
-        b, lanes, convert, step, zero = self.b, self.lanes, self.loaded, self.strides[4], self.zero
-        for x in b.range(0, begin, lanes):
-            line.put(x, zero)
-        with b.when(step.equals(1)):
-            for x in b.range(begin, end, lanes):
-                line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
-        with b.when(step.differs(1)):
-            for x in b.range(begin, end):
-                line[x] = convert(row[(x - left) * step], row.dtype)
-        for x in b.range(end, self.cut.pitch, lanes):
-            line.put(x, zero)
+    def _copy_plane(self, target: Array, source: Array, exists: Value, h: Value) -> None:
+        """The rows that a band from `h` on reads of a plane, with zeros around them: only these unless it `exists`."""
+        b, w, cut, lanes = self.b, self.window, self.cut, self.lanes
+        count, top, left, (_, _, _, step, along) = cut.rows, h * w.stride[1] - w.pad[1], 0 - w.pad[2], self.strides
+        one = b.lift(1)
+        begin, end = reached(b, top, one, b.select(exists, w.data[1], b.lift(0)), count)
+        columns = *reached(b, left, one, w.data[2], cut.pitch), cut.pitch
+        for fits, way in ((along.equals(1), 1), (along.differs(1), along)):
+            with b.when(fits):
+                bring_rows(lanes, target, source.at(top * step + left * along), (begin, end, count), columns,
+                           (step, way), self.loaded, self.strides[1] * AHEAD)
 
     def pack(self, target: Array, filter0: Value, filters: Value, image: Value, images: Value, d: Value, h: Value,
              rows: Value) -> None:
