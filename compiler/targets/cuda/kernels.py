@@ -34,6 +34,8 @@ def lacks(kernel: Kernel) -> str:
         return f"more than {MOST} points"
     if isinstance(kernel, LoopKernel | FunctionKernel | RoutineKernel):
         return ""
+    if isinstance(kernel, CallKernel) and products.has_form(kernel) and max(products.sizes_of(kernel)) > MOST // 4:
+        return f"a product of more than {MOST // 4} rows, columns or multiplications for each"
     if isinstance(kernel, CallKernel):
         return "" if products.has_form(kernel) or windows.has_form(kernel) else kernel.template
     return kernel.name
