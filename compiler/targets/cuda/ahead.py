@@ -17,16 +17,18 @@ from mxc.compiler.targets.cuda.kernels import grid_of, lacks, source_of
 from mxc.compiler.targets.cuda.loops import form
 from mxc.compiler.targets.cuda.resources import resources
 from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
-from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
+from mxc.compiler.targets.preferences import Depths, Joins, Preferences, Recomputing, Reductions, Spreading
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Plan
     from mxc.compiler.targets.protocol import KernelTarget
 
-# Not measured: the CPU's figures, until a GPU is there to measure its own on.
+# Not measured: the CPU's figures, until a GPU is there to measure its own on; and an A100's 108 multiprocessors.
 UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
                          spreading=Spreading(fewest_rows=8, small_space=1 << 16),
-                         reductions=Reductions(few=16, long=1 << 15, part=1 << 13), joins=Joins(shortest=4096))
+                         reductions=Reductions(few=16, long=1 << 15, part=1 << 13),
+                         depths=Depths(tile=GPU.tile[:2], few=108, blocks=216, part=256, step=GPU.tile[2]),
+                         joins=Joins(shortest=4096))
 
 
 @dataclass

@@ -26,35 +26,45 @@ class _Form:
 
     groups, rows, columns, outers, depth: extents of z, m, n and of the two parts of k, as expressions. k_first: whether
     neighbouring threads load neighbouring places of A along the depth, and not along its rows. state: what threads keep
-    of a tile in shared memory.
+    of a tile in shared memory. part: how much of the depth a part has; "" where it is not divided.
     """
 
-    groups = rows = columns = outers = depth = parts = "1"
+    groups = rows = columns = outers = depth = "1"
     k_first = True
     operands = 0, 1  # positions of the buffers of A and B
     kept: tuple[str, ...] = ("column",)  # what `column` sets, too
     along: tuple[str, str, str] | None = None  # of B: see `walk`
-    state: tuple[str, ...] = ("z", "first_row", "first_column")
-    first_outer = first_inner = "0"
 
-    def __init__(self, g: Any):
-        self.g = g
+    def __init__(self, g: Any, part: str = ""):
+        self.g, self.part = g, part
+        self.state = ("z", "first_row", "first_column", *(("part",) if part else ()))
+        self.i = [f"i{axis + bool(part)}" for axis in range(5)]  # the names of the output axes
+
+    @property
+    def parts(self) -> str:
+        return f"udiv({self.outers} * {self.depth} + {self.part} - 1, {self.part})" if self.part else "1"
 
     @property
     def sizes(self) -> tuple[str, ...]:
         """How many parts, groups, rows and columns there are, and the extents of the depth."""
         return self.parts, self.groups, self.rows, self.columns, self.outers, self.depth
 
-    @property
-    def last_outer(self) -> str:
-        return self.outers
-
-    @property
-    def last_inner(self) -> str:
-        return self.depth
-
     def bounds(self) -> Lines:
-        return []
+        """Sets begin and end, the places in the whole depth between which a `part` lies."""
+        return [f"begin = part * {self.part}", f"end = min_(begin + {self.part}, {self.outers} * {self.depth})"] if (
+            self.part) else []
+
+    def outer_range(self) -> tuple[str, str]:
+        """The first `outer`, and the end."""
+        if not self.part:
+            return "0", self.outers
+        return f"udiv(begin, {self.depth})", f"udiv(end + {self.depth} - 1, {self.depth})"
+
+    def inner_range(self) -> tuple[str, str]:
+        """The first `inner` of an `outer`, and the end."""
+        if not self.part:
+            return "0", self.depth
+        return f"max_(begin - outer * {self.depth}, 0)", f"min_(end - outer * {self.depth}, {self.depth})"
 
     def column(self) -> Lines:
         """What is known of `column`, which the thread loads, before the sums."""
@@ -69,13 +79,13 @@ class _Form:
         raise NotImplementedError
 
     def axes(self) -> Lines:
-        """Sets the template's output axes, i0 and so on, from `z`, `row` and `column`."""
+        """Sets the template's output axes from `z`, `row` and `column`."""
         raise NotImplementedError
 
 
 class _Gemm(_Form):
-    def __init__(self, g: Any):
-        super().__init__(g)
+    def __init__(self, g: Any, part: str = ""):
+        super().__init__(g, part)
         self.groups, self.rows, self.columns, self.depth = g.batch, g.m, g.n, g.k
 
     def of_a(self) -> Lines:
@@ -87,15 +97,15 @@ class _Gemm(_Form):
         return [f"b_at = z * {batch} + column * {column}", f"b_step = {deep}", f"there = column < {self.columns}"]
 
     def axes(self) -> Lines:
-        return ["i0 = z", "i1 = row", "i2 = column"]
+        return [f"{self.i[0]} = z", f"{self.i[1]} = row", f"{self.i[2]} = column"]
 
 
 class _Windowed(_Form):
     operands = 1, 0
     kept = "column", "image", "p0", "p1", "p2"
 
-    def __init__(self, g: Any):
-        super().__init__(g)
+    def __init__(self, g: Any, part: str = ""):
+        super().__init__(g, part)
         self.w = w = g.window
         self.groups, self.taps = w.groups, " * ".join(w.kernel)
 
@@ -109,15 +119,15 @@ class _Windowed(_Form):
 
     def of_pixels(self, extents: Any, channels: str) -> Lines:
         """The axes (n, c, d, h, w), or (n, c, all others)."""
-        lines = [*self.pixels(extents), "i0 = image", f"i1 = z * {channels} + row"]
-        return [*lines, *(["i2 = pixel"] if self.g.flat else ["i2 = p0", "i3 = p1", "i4 = p2"])]
+        lines = [*self.pixels(extents), f"{self.i[0]} = image", f"{self.i[1]} = z * {channels} + row"]
+        return [*lines, *([f"{self.i[2]} = pixel"] if self.g.flat else [f"{self.i[2 + x]} = p{x}" for x in range(3)])]
 
 
 class _Convolution(_Windowed):
     """Rows are filters, columns pixels of all images; the depth is channels for each tap."""
 
-    def __init__(self, g: Any):
-        super().__init__(g)
+    def __init__(self, g: Any, part: str = ""):
+        super().__init__(g, part)
         w = self.w
         self.rows, self.columns = w.filters, f"{w.batch} * {' * '.join(w.out)}"
         self.outers, self.depth = self.taps, w.channels
@@ -148,8 +158,8 @@ class _DataGrad(_Windowed):
 
     k_first = False
 
-    def __init__(self, g: Any):
-        super().__init__(g)
+    def __init__(self, g: Any, part: str = ""):
+        super().__init__(g, part)
         w = self.w
         self.rows, self.columns = w.channels, f"{w.batch} * {' * '.join(w.data)}"
         self.outers, self.depth = self.taps, w.filters
@@ -181,8 +191,8 @@ class _WeightGrad(_Windowed):
 
     kept = "column", "channel", "t0", "t1", "t2"
 
-    def __init__(self, g: Any):
-        super().__init__(g)
+    def __init__(self, g: Any, part: str = ""):
+        super().__init__(g, part)
         w = self.w
         self.rows, self.columns = w.filters, f"{w.channels} * {self.taps}"
         self.along = "d", w.stride[2], w.data[2]
@@ -213,9 +223,9 @@ class _WeightGrad(_Windowed):
         return [*lines, f"d = small_(t2 * {w.dilate[2]} - {w.pad[2]})", f"b_at += d * {s[4]}"]
 
     def axes(self) -> Lines:
-        lines = [f"i0 = z * {self.w.filters} + row"]
-        return [*lines, "i1 = column"] if self.g.flat else [
-            *lines, *self._taps(), "i1 = channel", "i2 = t0", "i3 = t1", "i4 = t2"]
+        lines = [f"{self.i[0]} = z * {self.w.filters} + row"]
+        return [*lines, f"{self.i[1]} = column"] if self.g.flat else [
+            *lines, *self._taps(), f"{self.i[1]} = channel", *(f"{self.i[2 + x]} = t{x}" for x in range(3))]
 
 
 FORMS: dict[type[geometry.Geometry], type[_Form]] = {
@@ -239,11 +249,12 @@ def _divided(position: str, first: str, rest: Any, extents: Any) -> Lines:
 def has_form(kernel: CallKernel) -> bool:
     """Whether a library kernel is a product that this file prints: one whose operands are plain."""
     g: Any = kernel.geometry
+    g = g.whole if isinstance(g, geometry.Parts) else g
     return type(g) in FORMS and not getattr(g, "block", 0) and not getattr(g, "packed_b", 0)
 
 
 def _form(g: Any) -> _Form:
-    return FORMS[type(g)](g)
+    return FORMS[type(g.whole)](g.whole, g.part) if isinstance(g, geometry.Parts) else FORMS[type(g)](g)
 
 
 def sizes_of(kernel: CallKernel) -> tuple[int, ...]:
@@ -306,18 +317,24 @@ class _Product:
                 self.place()
                 self.lines([f"c{i}_{j} = {self.zero}" for i in range(self.blocks.each[0])
                             for j in range(self.blocks.each[1])])
-                source(f"outer = small_({form.first_outer})")
-                with source.block(f"while outer < {form.last_outer}:"):
-                    source(f"inner = small_({form.first_inner})")
-                    with source.block(f"while inner < {form.last_inner}:"):
-                        self.load()
-                        source("cuda.syncthreads()")
-                        self.multiply()
-                        self.lines(["cuda.syncthreads()", f"inner = small_(inner + {depth})"])
-                    source("outer = small_(outer + 1)")
+                self.sums()
                 self.store()
                 self.lines(["cuda.syncthreads()", "unit = small_(unit + cuda.gridDim.x)"])
         return self.epilogue.text()
+
+    def sums(self) -> None:
+        """Goes through the depth, in steps."""
+        source, (first_outer, last_outer), (first, last) = self.source, self.form.outer_range(), self.form.inner_range()
+        bounds = [f"part = state[{len(self.form.state) - 1}]", *self.form.bounds()] if self.form.part else []
+        self.lines([*bounds, f"outer = small_({first_outer})"])
+        with source.block(f"while outer < {last_outer}:"):
+            source(f"inner = small_({first})")
+            with source.block(f"while inner < {last}:"):
+                self.load()
+                source("cuda.syncthreads()")
+                self.multiply()
+                self.lines(["cuda.syncthreads()", f"inner = small_(inner + {self.blocks.tile[2]})", *bounds])
+            source("outer = small_(outer + 1)")
 
     @staticmethod
     def _tiles(extent: str, size: int) -> str:
@@ -328,7 +345,7 @@ class _Product:
         form, (rows, columns, _) = self.form, self.blocks.tile
         self.lines([*_divided("unit", "part", ("z", "down", "right"), (
             form.groups, self._tiles(form.rows, rows), self._tiles(form.columns, columns))),
-            f"first_row = down * {rows}", f"first_column = right * {columns}", *form.bounds(),
+            f"first_row = down * {rows}", f"first_column = right * {columns}",
             "column = first_column + own", *form.column()])
         with self.source.block(f"if thread < {columns}:"):
             self.lines([f"places[{i * columns} + own] = {name}" for i, name in enumerate(form.kept)])
@@ -338,22 +355,22 @@ class _Product:
 
     def load(self) -> None:
         """Both tiles of a step, from `inner` on."""
-        form, (rows, columns, depth), buffers = self.form, self.blocks.tile, self.kernel.buffers
-        first, second = form.operands
+        form, (rows, columns, depth) = self.form, self.blocks.tile
+        (first, second), last = form.operands, form.inner_range()[1]
         self.lines([*self.state(), *form.of_a()])
         if form.k_first:
             self.lines([f"k = thread & {depth - 1}", f"m = thread >> {depth.bit_length() - 1}", "row = first_row + m",
                         "at = a_at + row * a_row + (inner + k) * a_step", f"left = {form.rows} - first_row",
-                        f"there = inner + k < {form.last_inner}", f"to = k * {self.pitch_a} + m"])
+                        f"there = inner + k < {last}", f"to = k * {self.pitch_a} + m"])
             self.walk(first, "m", rows, "a_row", self.blocks.threads // depth, 1)
         else:
             self.lines([f"k = thread >> {rows.bit_length() - 1}", f"m = thread & {rows - 1}", "row = first_row + m",
-                        "at = a_at + row * a_row + (inner + k) * a_step", f"left = {form.last_inner} - inner",
+                        "at = a_at + row * a_row + (inner + k) * a_step", f"left = {last} - inner",
                         f"there = row < {form.rows}", f"to = k * {self.pitch_a} + m"])
             self.walk(first, "k", depth, "a_step", self.blocks.threads // rows, self.pitch_a)
         self.lines([f"{name} = places[{i * columns} + own]" for i, name in enumerate(form.kept)])
         self.lines([*form.of_b(), f"k = thread >> {columns.bit_length() - 1}", "at = b_at + (inner + k) * b_step",
-                    f"left = {form.last_inner} - inner", f"to = {self.second} + k * {self.pitch_b} + own"])
+                    f"left = {last} - inner", f"to = {self.second} + k * {self.pitch_b} + own"])
         self.walk(second, "k", depth, "b_step", self.blocks.threads // columns, self.pitch_b, form.along)
 
     # many parameters: one for each thing that differs between the operands
@@ -381,7 +398,7 @@ class _Product:
 
     def state(self) -> Lines:
         """Reads what `place` has kept."""
-        return [f"{name} = state[{i}]" for i, name in enumerate(self.form.state)]
+        return [*(f"{name} = state[{i}]" for i, name in enumerate(self.form.state)), *self.form.bounds()]
 
     def multiply(self) -> None:
         """Adds the products of the tiles' elements to the sums, in the order of the depth."""
@@ -412,6 +429,6 @@ class _Product:
             self.lines([f"row = first_row + (element >> {columns.bit_length() - 1})",
                         f"column = first_column + (element & {columns - 1})"])
             with self.epilogue.printer.scope(f"if row < {form.rows} and column < {form.columns}:"):
-                self.lines([*form.axes(), "total = tile[element]"])
+                self.lines([*form.axes(), *(["i0 = part"] if form.part else []), "total = tile[element]"])
                 self.epilogue.store()
             source("element += cuda.blockDim.x")
