@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 @lowering_stage(needs=("launches", "prefers"))
 def split_depth(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
-    """Splits products of long sums with few results: sums over parts of the depth in one launch, the results in
-    another."""
+    """Splits products of long sums with few results: sums of parts in one launch, the results in another."""
     if prefers.depths is None:
         return list(launches)
     return divided(launches, CallKernel, partial(in_parts, prefers.depths))
