@@ -57,7 +57,8 @@ def interpreted(kernel: Kernel, arrays: list[np.ndarray]) -> None:
     DEFINITIONS[type(kernel)](kernel, arrays)
 
 
-DEEP = [i for i, (_, _, _, k, dtype, _, _, packed) in enumerate(GEMMS) if k >= 32 and not packed and dtype != "bfloat16"]
+DEEP = [i for i, (_, _, _, k, dtype, _, _, packed) in enumerate(GEMMS)
+        if k >= 32 and not packed and dtype != "bfloat16"]
 
 
 @pytest.mark.parametrize("case", [GEMMS[i] for i in DEEP], ids=str)

@@ -404,9 +404,9 @@ class _Product:
         """Adds the products of the tiles' elements to the sums, in the order of the depth."""
         (high, wide), depth = self.blocks.each, self.blocks.tile[2]
         whole = "{}" if self.dtype.startswith("float") else f"{self.dtype}({{}})"
-        with self.source.block(f"for k in range(0, {depth}, {UNROLLED}):"):
-            self.lines([f"from_a = k * {self.pitch_a} + (thread >> {self.across.bit_length() - 1}) * {QUAD}",
-                        f"from_b = {self.second} + k * {self.pitch_b} + (thread & {self.across - 1}) * {QUAD}"])
+        self.lines(["k = small_(0)", f"from_a = small_((thread >> {self.across.bit_length() - 1}) * {QUAD})",
+                    f"from_b = small_({self.second} + (thread & {self.across - 1}) * {QUAD})"])
+        with self.source.block(f"while k < {depth}:"):
             for step in range(UNROLLED):
                 self.lines([f"{_quad('x', i)} = four_(tile, from_a + {step * self.pitch_a + i * self.down})"
                             for i in range(0, high, QUAD)])
@@ -414,6 +414,8 @@ class _Product:
                             for j in range(0, wide, QUAD)])
                 self.lines([f"c{i}_{j} = {whole.format(f'c{i}_{j} + x{i} * y{j}')}" for i in range(high)
                             for j in range(wide)])
+            self.lines([f"from_a = small_(from_a + {UNROLLED * self.pitch_a})",
+                        f"from_b = small_(from_b + {UNROLLED * self.pitch_b})", f"k = small_(k + {UNROLLED})"])
 
     def store(self) -> None:
         """The epilogue of all elements of the tile."""
