@@ -5,6 +5,7 @@ the versions of what made it.
 """
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import shutil
@@ -22,6 +23,7 @@ GOLDEN = Path(__file__).parent / "golden" / "cuda_product.txt"
 ARCH = "sm_90"
 
 
+@functools.cache
 def code(arch: str = ARCH) -> CudaCode:
     """The code of a product of float32."""
     call, _ = gemm_case((1, 65, 65, 65, "float32", False, False, False), Plain())  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """The inner loop of a GPU's product: loads of 16 bytes, products that are added, and what counts its rounds."""
 from __future__ import annotations
 
-import functools
 from collections import Counter
 
 import cuda_listing
@@ -17,7 +16,6 @@ LOADS = UNROLLED * (GPU.each[0] + GPU.each[1]) // QUAD
 COUNTING = {"IADD3", "ISETP.GE.AND", "LEA", "SHF.L.U32", "IMAD.SHL.U32", "VIADD", "BRA"}
 
 
-@functools.cache
 def code(arch: str) -> CudaCode:
     try:
         toolchain()

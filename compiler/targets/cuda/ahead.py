@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import code_text
 from mxc.compiler.kernel.value_text import walk
-from mxc.compiler.targets.cuda import estimate
+from mxc.compiler.targets.cuda import estimate, sorting
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
 from mxc.compiler.targets.cuda.kernels import grid_of, lacks, source_of
@@ -79,6 +79,7 @@ class CudaTarget:
         if isinstance(kernel, CallKernel):  # of what is decided for the CPU's templates, little is in the code
             text = f"{kernel.buffers}\n{source_of(kernel, self.blocks)}"
         text += f"{form(kernel)}\n" if isinstance(kernel, LoopKernel) else ""
+        text += "by blocks\n" if isinstance(kernel, RoutineKernel) and sorting.has_form(kernel) else ""
         grid = grid_of(kernel, self.blocks)
         return LaunchConfig(entry_key(text, self.parts), grid.blocks, grid.scratch,
                             (*kernel.values(), *grid.integers))

@@ -11,7 +11,7 @@ from typing import Any
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
-from mxc.compiler.targets.cuda import loops, products, routines, windows
+from mxc.compiler.targets.cuda import loops, products, routines, sorting, windows
 from mxc.compiler.targets.cuda.blocks import Blocks
 from mxc.compiler.targets.cuda.functions import entry, function_source
 
@@ -48,7 +48,7 @@ def source_of(kernel: Kernel, blocks: Blocks) -> str:
     if isinstance(kernel, FunctionKernel):
         return function_source(kernel)
     if isinstance(kernel, RoutineKernel):
-        return routines.routine_source(kernel)
+        return sorting.sort_source(kernel, blocks) if sorting.has_form(kernel) else routines.routine_source(kernel)
     if lacks(kernel):
         raise MXNetError(f"{kernel.name}: there is no code for {lacks(kernel)} on GPUs")
     assert isinstance(kernel, CallKernel)
@@ -83,6 +83,9 @@ def _shaped(buffer: Any, shape: tuple[int, ...]) -> Any:
 
 def grid_of(kernel: Kernel, blocks: Blocks) -> Grid:
     """How a kernel is launched."""
+    if isinstance(kernel, RoutineKernel) and sorting.has_form(kernel):
+        count, sizes = sorting.sort_grid(kernel, blocks)
+        return Grid(count, sum(sizes), (sorting.total_of(kernel, blocks), *sizes))
     if isinstance(kernel, RoutineKernel):
         threads, sizes = routines.threads_of(kernel, blocks), routines.scratch_sizes(kernel, blocks)
         return Grid(-(-threads // blocks.threads), sum(sizes), (threads, *sizes))
