@@ -52,7 +52,8 @@ def source_of(kernel: Kernel, blocks: Blocks) -> str:
     if lacks(kernel):
         raise MXNetError(f"{kernel.name}: there is no code for {lacks(kernel)} on GPUs")
     assert isinstance(kernel, CallKernel)
-    return products.product_source(kernel, blocks) if products.has_form(kernel) else windows.window_source(kernel)
+    return products.product_source(kernel, blocks) if products.has_form(kernel) else windows.window_source(
+        kernel, blocks.threads)
 
 
 def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None = None,
@@ -94,12 +95,17 @@ def grid_of(kernel: Kernel, blocks: Blocks) -> Grid:
     if isinstance(kernel, CallKernel):
         if products.has_form(kernel):
             return Grid(products.tiles_of(kernel, blocks))
-        return Grid(_of_points(windows.points_of(kernel), blocks))
+        points = windows.points_of(kernel)
+        return Grid(_of_blocks(points, blocks) if windows.by_blocks(kernel) else _of_points(points, blocks))
     assert isinstance(kernel, LoopKernel)
     points = prod(kernel.domain)
     if loops.form(kernel) == loops.BLOCKS:
-        return Grid(max(1, min(points, blocks.most_threads)))
+        return Grid(_of_blocks(points, blocks))
     return Grid(_of_points(points, blocks))
+
+
+def _of_blocks(points: int, blocks: Blocks) -> int:
+    return max(1, min(points, blocks.most_threads))
 
 
 def _of_points(points: int, blocks: Blocks) -> int:

@@ -284,7 +284,7 @@ class _Product:
 
     def __init__(self, kernel: CallKernel, blocks: Blocks):
         self.kernel, self.blocks = kernel, blocks
-        self.epilogue = epilogue = Epilogue(kernel, shared=True)
+        self.epilogue = epilogue = Epilogue(kernel)
         self.source, self.form = epilogue.source, _form(epilogue.geometry)
         self.dtype = computing_dtype(kernel.geometry.dtype)
         self.zero = epilogue.printer.constant(ir.const(0, self.dtype))
@@ -302,15 +302,12 @@ class _Product:
 
     def text(self) -> str:
         form, source, (rows, columns, depth) = self.form, self.source, self.blocks.tile
-        count, threads = self.epilogue.count, self.blocks.threads
         with source.block(self.epilogue.head()):
-            self.lines(["thread = cuda.threadIdx.x", f"v = cuda.shared.array({count}, int64)"])
-            with source.block(f"for element in range(thread, {count}, {threads}):"):
-                source("v[element] = values[element]")
+            self.lines(self.epilogue.shared_integers(self.blocks.threads))
             source(f"state = cuda.shared.array({len(form.state)}, int64)")
             source(f"places = cuda.shared.array({len(form.kept) * columns}, int64)")
             elements = max(rows * columns, self.second + depth * self.pitch_b)
-            self.lines(["cuda.syncthreads()", f"tile = cuda.shared.array({elements}, {self.dtype}, 16)",
+            self.lines([f"tile = cuda.shared.array({elements}, {self.dtype}, 16)",
                         f"own = thread & {columns - 1}", "unit = small_(cuda.blockIdx.x)"])
             with source.block(f"while unit < {form.parts} * {form.groups} * {self._tiles(form.rows, rows)} * "
                               f"{self._tiles(form.columns, columns)}:"):
