@@ -36,6 +36,16 @@ def _taps(kernel: Any, inside: Lines) -> Lines:
             f"        for t2 in range({kernel[2]}):", *_indented(inside, 3)]
 
 
+def _nested(name: str, first: str, last: str, inside: Lines) -> Lines:
+    """Three loops around statements: their variables, starts and ends are these names with 0, 1 and 2. They count with
+    32 bits."""
+    lines = inside
+    for x in (2, 1, 0):
+        lines = [f"{name}{x} = {first}{x}", f"while {name}{x} < {last}{x}:",
+                 *_indented([*lines, f"{name}{x} = small_({name}{x} + 1)"])]
+    return lines
+
+
 def _depthwise(g: Any, load: Callable[[int, str], str]) -> Lines:
     w, s = g.window, g.data_strides
     place = f"a0 * {s[0]} + a1 * {s[1]} + d0 * {s[2]} + d1 * {s[3]} + d2 * {s[4]}"
@@ -87,15 +97,11 @@ def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
     for x in range(3):
         scan += [f"low{x} = small_(max_(0, o{x} * {w.stride[x]} - {w.pad[x]}))",
                  f"high{x} = small_(min_({w.data[x]}, o{x} * {w.stride[x]} - {w.pad[x]} + {w.kernel[x]}))"]
-    scan += ["seen = 0", "is_first = False", f"best = {load(0, first)}",
-             "for e0 in range(low0, high0):", "    for e1 in range(low1, high1):",
-             "        for e2 in range(low2, high2):", *_indented([
-                 f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
-                 "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"], 3),
-             "if is_first:",
+    scan += ["seen = 0", "is_first = False", f"best = {load(0, first)}", *_nested("e", "low", "high", [
+        f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
+        "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"]), "if is_first:",
              f"    total += {load(1, f'a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}')}"]
-    return [*lines, "for o0 in range(from0, to0):", "    for o1 in range(from1, to1):",
-            "        for o2 in range(from2, to2):", *_indented(scan, 3)]
+    return [*lines, *_nested("o", "from", "to", scan)]
 
 
 FORMS: dict[type[geometry.Geometry], Callable[[Any, Callable[[int, str], str]], Lines]] = {
