@@ -156,7 +156,7 @@ def constants(module: str) -> set[str]:
     preferences, as "chains.units"."""
     found = importlib.import_module(f"mxc.compiler.{module}")
     if module == "targets.cpu.preferences":
-        return {f"{group}.{figure}" for group, own in asdict(found.FIGURES).items() for figure in own}
+        return {f"{group}.{figure}" for group, own in asdict(found.FIGURES).items() for figure in own or ()}
     names: set[str] = set()
     for statement in ast.parse(Path(str(found.__file__)).read_text()).body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]

@@ -62,6 +62,57 @@ def test_every_case() -> None:
     simulated(PROGRAM.format(dtypes=("float32", "float64", "float16"), first=False))
 
 
+def sort(dtype: str, rows: int, n: int, k: int, ascending: bool) -> RoutineKernel:
+    """As operators make it."""
+    top = 0 if "float" in dtype else 255 if dtype == "uint8" else -1
+    constants = (("ascending", ascending), ("real", dtype), ("top", top))
+    return RoutineKernel("sort", "argsort", constants, (dtype, "int32"), (rows, n, k, min(n, 2 * k + 32)), 1)
+
+
+SORTS = [("float32", 2, 65, 65), ("float32", 1, 300, 300), ("float64", 3, 128, 10), ("float16", 2, 129, 129),
+         ("uint8", 2, 256, 7), ("int8", 1, 200, 200), ("int64", 2, 257, 3), ("int32", 1, 100, 100)]
+
+
+@pytest.mark.parametrize("cases", [SORTS[:1], pytest.param(SORTS[1:], marks=pytest.mark.slow)], ids=["one", "all"])
+def test_long_rows_are_sorted_by_blocks(cases: list) -> None:
+    """As one thread does it: equal numbers by their places, NaN last, also among what a row is filled up with."""
+    simulated(f"""
+import numpy as np
+from cuda_runs import run
+from test_cuda_routines import sort
+from mxc.compiler.kernel.routines import spec
+
+rng = np.random.default_rng(0)
+for dtype, rows, n, k in {cases}:
+    for ascending in (True, False):
+        kernel = sort(dtype, rows, n, k, ascending)
+        data = rng.integers(0 if dtype == "uint8" else -5, 6, rows * n).astype(dtype)
+        if "float" in dtype:
+            data[rng.random(data.size) < 0.1] = np.nan
+            data[3:7] = np.inf, -np.inf, -0.0, 0.0
+        else:
+            data[:2], data[7:9] = np.iinfo(dtype).max, np.iinfo(dtype).min
+        found, right = np.zeros(rows * k, "int32"), np.zeros(rows * k, "int32")
+        run(kernel, [data, found])
+        spec.run(kernel, [data.copy(), right])
+        np.testing.assert_array_equal(found, right, err_msg=str((dtype, n, k, ascending)))
+kernel = sort("float32", 5, 70, 70, True)  # a block goes on with further rows
+data, found, right = rng.random(350).astype("float32"), np.zeros(350, "int32"), np.zeros(350, "int32")
+run(kernel, [data, found], most=2)
+spec.run(kernel, [data, right])
+np.testing.assert_array_equal(found, right)
+""")
+
+
+def test_blocks_of_a_sort() -> None:
+    """A block for each row; fewer where their scratch memory would be too large."""
+    total = 1 << 20  # 1,000,000 numbers, filled up
+    grid = grid_of(sort("float32", 3, 1_000_000, 10, True), GPU)
+    assert grid.blocks == 3 and grid.integers == (total, 3 * 4 * total, 3 * 4 * total)
+    assert grid_of(sort("float32", 100, 1_000_000, 10, True), GPU).blocks == GPU.scratch // (8 * total)
+    assert grid_of(sort("float32", 100, 64, 10, True), GPU).integers[0] == 100  # threads: a row is short
+
+
 def some_routine(name: str) -> RoutineKernel:
     return next(kernel for kernel, _ in kernels(("float32",), True) if kernel.routine == name)
 

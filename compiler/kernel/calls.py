@@ -461,6 +461,7 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     if isinstance(kernel, ChainKernel):
         return kernel.images * sum(flops(each) for each, _ in kernel.calls())
     g: Any = kernel.geometry
+    g = g.whole if isinstance(g, geometry.Parts) else g
     if isinstance(g, geometry.Gemm):
         return 2 * g.batch * g.m * g.n * g.k
     if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):

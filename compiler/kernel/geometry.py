@@ -119,6 +119,27 @@ class Gemm(Geometry[N]):
     few: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parts(Geometry[N]):
+    """See `parts.parts`. What is baked of `whole`, and its run-time integers, are those of the parts too."""
+
+    template: ClassVar[str] = "parts"
+
+    whole: Geometry[N]
+    part: N
+
+    @property
+    def params(self) -> tuple[tuple[str, object], ...]:
+        return (("whole", self.whole.template), *self.whole.params)
+
+    @property
+    def extents(self) -> tuple[N, ...]:
+        return (*self.whole.extents, self.part)
+
+    def with_extents(self, numbers: Sequence[Any]) -> Any:
+        return replace(self, whole=self.whole.with_extents(numbers[:-1]), part=numbers[-1])
+
+
 # --- over windows: what is read, what is computed
 
 

@@ -15,6 +15,7 @@ from mxc.compiler.kernel.calls import linear, replaced, winograd_tiles
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
+from mxc.compiler.kernel.parts import output_axes
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.dtypes import widened
 
@@ -65,6 +66,33 @@ def _gemm(g: records.Gemm[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     if np.issubdtype(buffers[0].dtype, np.integer):
         return a @ b
     return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _parts(g: records.Parts[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    """Each part is the whole template's result where one of the operands is zero outside of the part of the depth."""
+    first, *rest = output_axes(g)
+    found = [_TEMPLATES[type(g.whole)](*_part(g.whole, buffers, i * g.part, (i + 1) * g.part)) for i in range(first)]
+    return np.stack(found).reshape(first, *rest)
+
+
+def _part(whole: Any, buffers: Sequence[np.ndarray], start: int, stop: int) -> tuple[Any, Sequence[np.ndarray]]:
+    """The record and the operands of the elements of the depth from `start` up to `stop`."""
+    data, other = buffers[:2]
+    if isinstance(whole, records.Gemm):
+        rest = replace(whole, k=min(whole.k, stop) - start)
+        return rest, (data[start * whole.a_strides[2]:], other[start * whole.b_strides[1]:])
+    w, taps = whole.window, math.prod(whole.window.kernel)
+    if isinstance(whole, records.ConvolutionWeightGrad):
+        kept = _strided(other, (w.batch, w.groups * w.filters, *w.out), whole.out_strides).copy()
+        places = np.arange(w.batch * math.prod(w.out)).reshape(w.batch, 1, *w.out)
+        kept[np.broadcast_to((places < start) | (places >= stop), kept.shape)] = 0
+        return replace(whole, out_strides=tuple(n // kept.itemsize for n in kept.strides)), (data, kept.ravel())
+    kept = other[:w.groups * w.filters * w.channels * taps].reshape(w.groups, w.filters, w.channels, taps).copy()
+    inner = w.channels if isinstance(whole, records.Convolution) else w.filters
+    places = np.arange(taps) * inner + np.arange(inner)[:, None]
+    outside = (places < start) | (places >= stop)
+    kept[np.broadcast_to(outside if isinstance(whole, records.Convolution) else outside[:, None], kept.shape)] = 0
+    return whole, (data, kept.ravel())
 
 
 def _taps(w: Window[int]) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
@@ -355,4 +383,5 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.BlockedQuads: _blocked_quads,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
+    records.Parts: _parts,
 }

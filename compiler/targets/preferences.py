@@ -177,6 +177,22 @@ class Reductions:
 
 
 @dataclass(frozen=True)
+class Depths:
+    """Which products are divided along their depth (lowering/split_depth.py).
+
+    tile: the rows and columns of a result that one block of threads computes at a time. few: a product of fewer tiles
+    is divided, so that in all its parts there are about `blocks` of them. part: a part has at least so much of the
+    depth, and a multiple of `step`; the sum of 2048 products has at most 8 parts with 256.
+    """
+
+    tile: tuple[int, int]
+    few: int
+    blocks: int
+    part: int
+    step: int
+
+
+@dataclass(frozen=True)
 class Joins:
     """How concatenations are divided into their parts (lowering/split_joins.py). shortest: a part has at least so many
     points; fewer are not worth a launch."""
@@ -231,6 +247,7 @@ class Preferences:
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None
     reductions: Reductions | None = None
+    depths: Depths | None = None
     joins: Joins | None = None
     chains: Chains | None = None
     loops: Loops | None = None

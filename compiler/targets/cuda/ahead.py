@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import code_text
 from mxc.compiler.kernel.value_text import walk
-from mxc.compiler.targets.cuda import estimate
+from mxc.compiler.targets.cuda import estimate, sorting
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
 from mxc.compiler.targets.cuda.kernels import grid_of, lacks, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.loops import form
 from mxc.compiler.targets.cuda.resources import resources
 from mxc.compiler.targets.launch import DeviceCode, LaunchConfig, LoadedKernels, sources_digest, symbol
-from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
+from mxc.compiler.targets.preferences import Depths, Joins, Preferences, Recomputing, Reductions, Spreading
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Plan
     from mxc.compiler.targets.protocol import CodeTarget
 
-# Not measured: the CPU's figures, until a GPU is there to measure its own on.
+# Not measured: the CPU's figures, until a GPU is there to measure its own on; and an A100's 108 multiprocessors.
 UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
                          spreading=Spreading(fewest_rows=8, small_space=1 << 16),
-                         reductions=Reductions(few=16, long=1 << 15, part=1 << 13), joins=Joins(shortest=4096))
+                         reductions=Reductions(few=16, long=1 << 15, part=1 << 13),
+                         depths=Depths(tile=GPU.tile[:2], few=108, blocks=216, part=256, step=GPU.tile[2]),
+                         joins=Joins(shortest=4096))
 
 
 @dataclass
@@ -77,6 +79,7 @@ class CudaTarget:
         if isinstance(kernel, CallKernel):  # of what is decided for the CPU's templates, little is in the code
             text = f"{kernel.buffers}\n{source_of(kernel, self.blocks)}"
         text += f"{form(kernel)}\n" if isinstance(kernel, LoopKernel) else ""
+        text += "by blocks\n" if isinstance(kernel, RoutineKernel) and sorting.has_form(kernel) else ""
         grid = grid_of(kernel, self.blocks)
         return LaunchConfig(entry_key(text, self.parts), grid.blocks, grid.scratch,
                             (*kernel.values(), *grid.integers))

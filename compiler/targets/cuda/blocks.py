@@ -11,7 +11,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Blocks:
     """threads: of a block, a power of two. tile: rows, columns and depth of the part of a product that a block computes
-    at a time, each a divisor of `threads` or a multiple. each: rows and columns of the tile that a thread computes.
+    at a time, each a divisor of `threads`. each: rows and columns of the tile that a thread computes.
     most_threads: a kernel that is no product runs in up to so many threads. scratch: the bytes that all threads of a
     routine share as their private memory; what needs more has fewer threads.
     """
@@ -30,4 +30,4 @@ class Blocks:
 # Not measured: what fits the registers and the shared memory of all architectures since sm_75.
 GPU = Blocks(threads=128, tile=(64, 64, 16), each=(8, 4), most_threads=1 << 18, scratch=64 << 20)
 # A Python thread for each of the GPU's costs far more than the arithmetic, so there are few.
-SIMULATED = Blocks(threads=8, tile=(16, 8, 16), each=(4, 4), most_threads=8, scratch=64 << 20)
+SIMULATED = Blocks(threads=16, tile=(16, 16, 16), each=(4, 4), most_threads=16, scratch=64 << 20)

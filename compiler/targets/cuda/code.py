@@ -21,7 +21,7 @@ from mxc.compiler.targets.cuda.devices import EXTRA
 from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.resources import resources
 
-WISHED = (8, 6, 5, 4)  # blocks that a multiprocessor is to run at a time; the first for which registers suffice
+WISHED = (8, 7, 6, 5, 4)  # blocks that a multiprocessor is to run at a time; the first for which registers suffice
 LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes code for
 
 

@@ -10,18 +10,18 @@ from mxc.compiler.targets.scalar_printer import SourceLines
 
 
 class Epilogue:
-    """Prints the stores of a library kernel. geometry: its geometry, with names g0, g1, ... of the program's integers.
+    """Prints the stores of a library kernel. geometry: its geometry, with v[0], v[1], ... for the program's integers:
+    elements of an array in shared memory, so that no register has to keep them.
 
     Names: axes i0, i1, ...; buffers b0, b1, ...; what the template computed is `total`.
     """
 
-    def __init__(self, kernel: CallKernel, shared: bool = False):
-        """shared: the integers are elements of an array `v` instead."""
+    def __init__(self, kernel: CallKernel):
         self.kernel, self.source = kernel, SourceLines()
         count, others = len(kernel.extents), ir.run_time_integers(kernel.roots())
-        self.names = [f"v[{i}]" if shared else f"g{i}" for i in range(count)]
+        self.names = [f"v[{i}]" for i in range(count)]
         self.geometry: Any = kernel.geometry.with_extents(self.names)
-        self._integers = {id(v): f"v[{count + i}]" if shared else f"k{i}" for i, v in enumerate(others)}
+        self._integers = {id(v): f"v[{count + i}]" for i, v in enumerate(others)}
         self.printer = CudaScalars(self.source, self._leaf)
 
     def _leaf(self, v: Value) -> str | None:
@@ -39,8 +39,11 @@ class Epilogue:
         """How many integers there are."""
         return len(self.names) + len(self._integers)
 
-    def integers(self) -> list[str]:
-        return [f"{name} = values[{i}]" for i, name in enumerate([*self.names, *self._integers.values()])]
+    def shared_integers(self, threads: int) -> list[str]:
+        """Puts the integers into shared memory, by a block of so many threads."""
+        return ["thread = cuda.threadIdx.x", f"v = cuda.shared.array({self.count}, int64)",
+                f"for element in range(thread, {self.count}, {threads}):", "    v[element] = values[element]",
+                "cuda.syncthreads()"]
 
     def store(self) -> None:
         """The stores at the axes that are set; in a scope of `printer`."""

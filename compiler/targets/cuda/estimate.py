@@ -1,7 +1,8 @@
 """How long a kernel takes on a GPU, by what it moves and computes. Nothing of it has been compared with a GPU yet.
 
 A kernel takes as long as its bytes take through memory, or its multiplications and additions, whichever is longer, and
-a launch. A multiprocessor computes a block at a time at least, so that few blocks use a part of the GPU only.
+a launch. A multiprocessor computes a block at a time at least, so that few blocks use a part of the GPU only. A sum
+that is divided among blocks is two kernels: one of many blocks, and one that moves the parts' sums.
 """
 from __future__ import annotations
 

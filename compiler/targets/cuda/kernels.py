@@ -11,7 +11,7 @@ from typing import Any
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
-from mxc.compiler.targets.cuda import loops, products, routines, windows
+from mxc.compiler.targets.cuda import loops, products, routines, sorting, windows
 from mxc.compiler.targets.cuda.blocks import Blocks
 from mxc.compiler.targets.cuda.functions import entry, function_source
 
@@ -34,6 +34,8 @@ def lacks(kernel: Kernel) -> str:
         return f"more than {MOST} points"
     if isinstance(kernel, LoopKernel | FunctionKernel | RoutineKernel):
         return ""
+    if isinstance(kernel, CallKernel) and products.has_form(kernel) and max(products.sizes_of(kernel)) > MOST // 4:
+        return f"a product of more than {MOST // 4} rows, columns or multiplications for each"
     if isinstance(kernel, CallKernel):
         return "" if products.has_form(kernel) or windows.has_form(kernel) else kernel.template
     return kernel.name
@@ -46,11 +48,12 @@ def source_of(kernel: Kernel, blocks: Blocks) -> str:
     if isinstance(kernel, FunctionKernel):
         return function_source(kernel)
     if isinstance(kernel, RoutineKernel):
-        return routines.routine_source(kernel)
+        return sorting.sort_source(kernel, blocks) if sorting.has_form(kernel) else routines.routine_source(kernel)
     if lacks(kernel):
         raise MXNetError(f"{kernel.name}: there is no code for {lacks(kernel)} on GPUs")
     assert isinstance(kernel, CallKernel)
-    return products.product_source(kernel, blocks) if products.has_form(kernel) else windows.window_source(kernel)
+    return products.product_source(kernel, blocks) if products.has_form(kernel) else windows.window_source(
+        kernel, blocks.threads)
 
 
 def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None = None,
@@ -81,6 +84,9 @@ def _shaped(buffer: Any, shape: tuple[int, ...]) -> Any:
 
 def grid_of(kernel: Kernel, blocks: Blocks) -> Grid:
     """How a kernel is launched."""
+    if isinstance(kernel, RoutineKernel) and sorting.has_form(kernel):
+        count, sizes = sorting.sort_grid(kernel, blocks)
+        return Grid(count, sum(sizes), (sorting.total_of(kernel, blocks), *sizes))
     if isinstance(kernel, RoutineKernel):
         threads, sizes = routines.threads_of(kernel, blocks), routines.scratch_sizes(kernel, blocks)
         return Grid(-(-threads // blocks.threads), sum(sizes), (threads, *sizes))
@@ -89,12 +95,17 @@ def grid_of(kernel: Kernel, blocks: Blocks) -> Grid:
     if isinstance(kernel, CallKernel):
         if products.has_form(kernel):
             return Grid(products.tiles_of(kernel, blocks))
-        return Grid(_of_points(windows.points_of(kernel), blocks))
+        points = windows.points_of(kernel)
+        return Grid(_of_blocks(points, blocks) if windows.by_blocks(kernel) else _of_points(points, blocks))
     assert isinstance(kernel, LoopKernel)
     points = prod(kernel.domain)
     if loops.form(kernel) == loops.BLOCKS:
-        return Grid(max(1, min(points, blocks.most_threads)))
+        return Grid(_of_blocks(points, blocks))
     return Grid(_of_points(points, blocks))
+
+
+def _of_blocks(points: int, blocks: Blocks) -> int:
+    return max(1, min(points, blocks.most_threads))
 
 
 def _of_points(points: int, blocks: Blocks) -> int:

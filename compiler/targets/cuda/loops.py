@@ -165,7 +165,7 @@ class _Loops(LoopPrinter):
             if a.combine in ARG:
                 self.source(f"places{i}[thread] = best{i}")
         self.source("cuda.syncthreads()")
-        self.source(f"step = {self.threads // 2}")
+        self.source("step = cuda.blockDim.x >> 1")  # no constant: unrolled, its places would fill the registers
         with self.source.block("while step > 0:"):
             with self.source.block("if thread < step:"):
                 for i, a in accumulators:

@@ -113,7 +113,7 @@ class SharedArrays:
         self._made: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, number: int, size: int, kind: Any) -> np.ndarray:
+    def __call__(self, number: int, size: int, kind: Any, alignment: int = 1) -> np.ndarray:
         with self._lock:
             if number not in self._made:
                 name = "bool" if str(kind) in ("bool", "boolean") else str(kind)

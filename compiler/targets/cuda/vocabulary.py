@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 from numba.core import types
-from numba.core.types import float16, float32, int64, uint32
+from numba.core.types import float16, float32, int32, int64
 
 from mxc.compiler.functions import typed
 from mxc.compiler.kernel import ir
@@ -36,13 +36,8 @@ def half(x):
 
 
 @_device
-def udiv(a, b):
-    return int64(uint32(a) // uint32(b))  # of 32 bits, as launches see to (kernels.py): a GPU has no others
-
-
-@_device
-def umod(a, b):
-    return int64(uint32(a) % uint32(b))
+def small_(x):
+    return int32(x)  # what is known to fit
 
 
 @_device
@@ -127,6 +122,83 @@ def _bits() -> dict[str, Any]:
     return {f"bits_{dtype}": _device(made[f"bits_{dtype}"]) for dtype in BITS}
 
 
+def _divisions() -> dict[str, Any]:
+    """The words `udiv` and `umod`: the quotient and the rest of numbers that are not negative and have 32 bits, as
+    launches see to (kernels.py): a GPU has no division of more. Python's own would ask for zeros first."""
+    if SIMULATED:
+        return {"udiv": operator.floordiv, "umod": operator.mod}
+    from llvmlite import ir as llvm
+    from numba.cuda.extending import intrinsic
+
+    def word(instruction: str) -> Any:
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            short = [builder.trunc(argument, llvm.IntType(32)) for argument in arguments]
+            return builder.zext(getattr(builder, instruction)(*short), llvm.IntType(64))
+
+        @intrinsic
+        def divide(typing_context, a, b):
+            return int64(int64, int64), made
+
+        return divide
+
+    return {"udiv": word("udiv"), "umod": word("urem")}
+
+
+def _quads() -> dict[str, Any]:
+    """The words `four_(array, place)`, the elements from a place on, which is a multiple of 4, as four numbers,
+    `put_four_(array, place, a, b, c, d)`, which stores there, and `put_(array, place, number)`. Of an array whose begin
+    is aligned to 16 bytes a GPU loads and stores four by as few instructions as can be. An index of an array may be
+    negative, which has its cost in registers; these places are not."""
+    if SIMULATED:
+        return {"four_": lambda array, place: array[place:place + 4], "put_four_": _put_four, "put_": operator.setitem}
+    from llvmlite import ir as llvm
+    from numba.cuda.extending import intrinsic
+
+    def quad(context: Any, builder: Any, array: Any, arguments: Any) -> tuple[Any, int]:
+        """The place as that of a vector, and its alignment."""
+        first = builder.gep(context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]])
+        element = context.get_data_type(array.dtype)
+        return (builder.bitcast(first, llvm.VectorType(element, 4).as_pointer()),
+                min(16, 4 * context.get_abi_sizeof(element)))
+
+    def loaded(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place, align = quad(context, builder, signature.args[0], arguments)
+        found = builder.load(place, align=align)
+        numbers = [builder.extract_element(found, llvm.Constant(llvm.IntType(32), i)) for i in range(4)]
+        return context.make_tuple(builder, signature.return_type, numbers)
+
+    def stored(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place, align = quad(context, builder, signature.args[0], arguments)
+        made = llvm.Constant(place.type.pointee, llvm.Undefined)
+        for i, number in enumerate(arguments[2:]):
+            made = builder.insert_element(made, number, llvm.Constant(llvm.IntType(32), i))
+        builder.store(made, place, align=align)
+        return context.get_dummy_value()
+
+    def stored_one(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, place, number = arguments
+        builder.store(number, builder.gep(context.make_array(signature.args[0])(context, builder, array).data, [place]))
+        return context.get_dummy_value()
+
+    @intrinsic
+    def four_(typing_context, array, place):
+        return types.UniTuple(array.dtype, 4)(array, place), loaded
+
+    @intrinsic
+    def put_four_(typing_context, array, place, a, b, c, d):
+        return types.void(array, place, *[array.dtype] * 4), stored
+
+    @intrinsic
+    def put_(typing_context, array, place, number):
+        return types.void(array, place, array.dtype), stored_one
+
+    return {"four_": four_, "put_four_": put_four_, "put_": put_}
+
+
+def _put_four(array, place, *numbers):
+    array[place:place + 4] = numbers
+
+
 def _of_formula(op: str, dtypes: tuple[str, ...], result: str, space: dict[str, Any]) -> Any:
     """The function of kernel/math.py, printed for numbers of these dtypes."""
     made = dict(space)
@@ -142,10 +214,9 @@ OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words
 @functools.cache
 def _names() -> dict[str, Any]:
     space = {name: value for name, value in globals().items()
-             if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
+             if name.endswith("_") or name in ("select", "half", "cuda")}
     if SIMULATED:  # Python's own functions give integers
-        space |= {"floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc, "udiv": operator.floordiv,
-                  "umod": operator.mod}
+        space |= {"small_": lambda x: x, "floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc}
     for word, f in OF_MATH.items():
         if word not in space:  # above are those that Numba lacks, or that are no functions there
             arguments = ", ".join("ab"[:f.arity])
@@ -157,7 +228,7 @@ def _names() -> dict[str, Any]:
         space[f"whole_{dtype}"] = _whole(kind, -(2.0 ** (max(kind.bitwidth, 32) - 1)))
     dtypes = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
              "boolean")
-    space |= {name: getattr(types, name) for name in dtypes} | _bits()
+    space |= {name: getattr(types, name) for name in dtypes} | _bits() | _divisions() | _quads()
     printed = {f"{op}_{dtype}": _of_formula(op, (dtype,), dtype, space) for op in FORMULAS
                for dtype in ("float32", "float64")}
     return space | printed | {"rand_uint32": _of_formula("rand", ("int64",) * 3, RANDOM["rand"], space)}

@@ -1,4 +1,5 @@
-"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread per result."""
+"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread per result,
+or a block where a result is the sum over all pixels of all images."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ def _points(axes: Any, flat: bool, first: int) -> tuple[str, Lines]:
     """How many results there are, and statements that set a0 and so on, and the axes of the epilogue, from `point`."""
     lines, left = [], "point"
     for i in reversed(range(len(axes))):
-        lines += [f"a{i} = umod({left}, {axes[i]})", f"left{i} = udiv({left}, {axes[i]})"]
+        lines += [f"a{i} = small_(umod({left}, {axes[i]}))", f"left{i} = udiv({left}, {axes[i]})"]
         left = f"left{i}"
     lines += [f"i{i} = a{i}" for i in range(first if flat else len(axes))]
     if flat:
@@ -35,11 +36,21 @@ def _taps(kernel: Any, inside: Lines) -> Lines:
             f"        for t2 in range({kernel[2]}):", *_indented(inside, 3)]
 
 
+def _nested(name: str, first: str, last: str, inside: Lines) -> Lines:
+    """Three loops around statements: their variables, starts and ends are these names with 0, 1 and 2. They count with
+    32 bits."""
+    lines = inside
+    for x in (2, 1, 0):
+        lines = [f"{name}{x} = {first}{x}", f"while {name}{x} < {last}{x}:",
+                 *_indented([*lines, f"{name}{x} = small_({name}{x} + 1)"])]
+    return lines
+
+
 def _depthwise(g: Any, load: Callable[[int, str], str]) -> Lines:
     w, s = g.window, g.data_strides
     place = f"a0 * {s[0]} + a1 * {s[1]} + d0 * {s[2]} + d1 * {s[3]} + d2 * {s[4]}"
     return _taps(g.kernel, [
-        *(f"d{x} = a{x + 2} * {w.stride[x]} + t{x} * {w.dilate[x]} - {w.pad[x]}" for x in range(3)),
+        *(f"d{x} = small_(a{x + 2} * {w.stride[x]} + t{x} * {w.dilate[x]} - {w.pad[x]})" for x in range(3)),
         f"if {' and '.join(f'd{x} >= 0 and d{x} < {w.data[x]}' for x in range(3))}:",
         f"    total += {load(0, place)} * {load(1, _tap_of('a1', g.kernel))}"])
 
@@ -53,21 +64,24 @@ def _data_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
     place = f"a0 * {s[0]} + a1 * {s[1]} + o0 * {s[2]} + o1 * {s[3]} + o2 * {s[4]}"
     inside = " and ".join(f"d{x} >= 0 and o{x} * {w.stride[x]} == d{x} and o{x} < {w.out[x]}" for x in range(3))
     return _taps(g.kernel, [
-        *(line for x in range(3) for line in (f"d{x} = a{x + 2} + {w.pad[x]} - t{x} * {w.dilate[x]}",
-                                              f"o{x} = d{x} // {w.stride[x]}")),
+        *(line for x in range(3) for line in (f"d{x} = small_(a{x + 2} + {w.pad[x]} - t{x} * {w.dilate[x]})",
+                                              f"o{x} = small_(udiv(d{x}, {w.stride[x]}))")),
         f"if {inside}:", f"    total += {load(0, place)} * {load(1, _tap_of('a1', g.kernel))}"])
 
 
 def _weight_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
+    """What one thread of a block adds up: every so many-th pixel of the results of all images."""
     w, s, o = g.window, g.data_strides, g.out_strides
     data = f"image * {s[0]} + a0 * {s[1]} + d0 * {s[2]} + d1 * {s[3]} + d2 * {s[4]}"
     out = f"image * {o[0]} + a0 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}"
-    return [f"for image in range({w.batch}):",
-            *_indented([f"for o0 in range({w.out[0]}):", f"    for o1 in range({w.out[1]}):",
-                        f"        for o2 in range({w.out[2]}):", *_indented([
-                            *(f"d{x} = o{x} * {w.stride[x]} + a{x + 2} * {w.dilate[x]} - {w.pad[x]}" for x in range(3)),
-                            f"if {' and '.join(f'd{x} >= 0 and d{x} < {w.data[x]}' for x in range(3))}:",
-                            f"    total += {load(0, data)} * {load(1, out)}"], 3)])]
+    lines, left = [], "place"
+    for x in (2, 1, 0):
+        lines += [f"o{x} = small_(umod({left}, {w.out[x]}))", f"image = udiv({left}, {w.out[x]})"]
+        left = "image"
+    return ["place = thread", f"while place < {w.batch} * {' * '.join(w.out)}:", *_indented([
+        *lines, *(f"d{x} = small_(o{x} * {w.stride[x]} + a{x + 2} * {w.dilate[x]} - {w.pad[x]})" for x in range(3)),
+        f"if {' and '.join(f'd{x} >= 0 and d{x} < {w.data[x]}' for x in range(3))}:",
+        f"    total += {load(0, data)} * {load(1, out)}", "place += cuda.blockDim.x"])]
 
 
 def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
@@ -76,22 +90,18 @@ def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
     lines: Lines = []
     for x in range(3):
         d = f"a{x + 2}"
-        lines += [f"from{x} = max_(0, -((-({d} + {w.pad[x]} - {w.kernel[x]} + 1)) // {w.stride[x]}))",
-                  f"to{x} = min_({w.out[x]}, ({d} + {w.pad[x]}) // {w.stride[x]} + 1)"]
+        lines += [f"from{x} = small_(udiv(max_({d} + {w.pad[x]} - {w.kernel[x]} + {w.stride[x]}, 0), {w.stride[x]}))",
+                  f"to{x} = small_(min_({w.out[x]}, udiv({d} + {w.pad[x]}, {w.stride[x]}) + 1))"]
     data, first = (f"a0 * {s[0]} + a1 * {s[1]} + {e}0 * {s[2]} + {e}1 * {s[3]} + {e}2 * {s[4]}" for e in ("e", "low"))
     scan: Lines = []
     for x in range(3):
-        scan += [f"low{x} = max_(0, o{x} * {w.stride[x]} - {w.pad[x]})",
-                 f"high{x} = min_({w.data[x]}, o{x} * {w.stride[x]} - {w.pad[x]} + {w.kernel[x]})"]
-    scan += ["seen = 0", "is_first = False", f"best = {load(0, first)}",
-             "for e0 in range(low0, high0):", "    for e1 in range(low1, high1):",
-             "        for e2 in range(low2, high2):", *_indented([
-                 f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
-                 "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"], 3),
-             "if is_first:",
+        scan += [f"low{x} = small_(max_(0, o{x} * {w.stride[x]} - {w.pad[x]}))",
+                 f"high{x} = small_(min_({w.data[x]}, o{x} * {w.stride[x]} - {w.pad[x]} + {w.kernel[x]}))"]
+    scan += ["seen = 0", "is_first = False", f"best = {load(0, first)}", *_nested("e", "low", "high", [
+        f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
+        "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"]), "if is_first:",
              f"    total += {load(1, f'a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}')}"]
-    return [*lines, "for o0 in range(from0, to0):", "    for o1 in range(from1, to1):",
-            "        for o2 in range(from2, to2):", *_indented(scan, 3)]
+    return [*lines, *_nested("o", "from", "to", scan)]
 
 
 FORMS: dict[type[geometry.Geometry], Callable[[Any, Callable[[int, str], str]], Lines]] = {
@@ -122,8 +132,13 @@ def points_of(kernel: CallKernel) -> int:
     return total
 
 
-def window_source(kernel: CallKernel) -> str:
-    """The source of the kernel: constants, then `def kernel(b0, ..., values)`."""
+def by_blocks(kernel: CallKernel) -> bool:
+    """Whether a block computes each result: one that sums over all pixels of all images."""
+    return isinstance(kernel.geometry, geometry.DepthwiseWeightGrad)
+
+
+def window_source(kernel: CallKernel, threads: int) -> str:
+    """The source of the kernel: constants, then `def kernel(b0, ..., values)`. threads: of a block."""
     epilogue = Epilogue(kernel)
     g, source, dtype = epilogue.geometry, epilogue.source, computing_dtype(kernel.geometry.dtype)
     axes, first = _axes(g)
@@ -132,12 +147,25 @@ def window_source(kernel: CallKernel) -> str:
     def load(buffer: int, place: str) -> str:
         return str(epilogue.printer.element(buffer, place, kernel.buffers[buffer]))
 
+    zero = epilogue.printer.constant(ir.const(0, dtype))
+    lines = [*places, f"total = {zero}", *FORMS[type(kernel.geometry)](g, load)]
     with source.block(epilogue.head()):
-        for line in epilogue.integers():
+        for line in epilogue.shared_integers(threads):
             source(line)
-        with epilogue.printer.scope(f"for point in range(cuda.grid(1), {count}, cuda.gridsize(1)):"):
-            zero = epilogue.printer.constant(ir.const(0, dtype))
-            for line in [*places, f"total = {zero}", *FORMS[type(kernel.geometry)](g, load)]:
+        if not by_blocks(kernel):
+            with epilogue.printer.scope(f"for point in range(cuda.grid(1), {count}, cuda.gridsize(1)):"):
+                for line in lines:
+                    source(line)
+                epilogue.store()
+            return epilogue.text()
+        source(f"parts = cuda.shared.array({threads}, {dtype})")
+        with source.block(f"for point in range(cuda.blockIdx.x, {count}, cuda.gridDim.x):"):
+            for line in [*lines, "parts[thread] = total", "cuda.syncthreads()", "step = cuda.blockDim.x >> 1",
+                         "while step > 0:", "    if thread < step:", "        parts[thread] += parts[thread + step]",
+                         "    cuda.syncthreads()", "    step = step >> 1"]:
                 source(line)
-            epilogue.store()
+            with epilogue.printer.scope("if thread == 0:"):
+                source("total = parts[0]")
+                epilogue.store()
+            source("cuda.syncthreads()")
     return epilogue.text()
