@@ -174,6 +174,35 @@ def blocked_quads(
                                  plain=planes > 0)
 
 
+# many parameters: each is a decision of the pass that makes blocks
+def tiled_convolution(
+    dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int, depth: int,
+    planes: int = 0,
+) -> geometry.TiledConvolution[int]:
+    """`convolution` by tiles, whose results lie in blocks of `block` filters, as those of `blocked_convolution` do.
+
+    dtype: bfloat16, for products of bfloat16 in sums of float32, or int32, for products of data of int8 or uint8 by a
+    weight of int8, in sums of int32. A word is what 32 bits hold: two or four channels. `window` counts words as
+    channels, and so do `data_block`, the words of a block of the data, and `data_strides`.
+
+    The rows of a tile are pixels with `depth` words of each, side by side: those of several blocks, or of a part of
+    one. Operand: the weight, in the dtype of the data or int8: `pack_rows` with `columns` of each group's (filters,
+    channels / depth * kernel * depth), in words.
+
+    planes: the data are plain, with so many channels in a single group, `data_strides` are in elements between their
+    (n, c, d, h, w), and a tile has the words of `depth` pixels, which are those of a row of the kernel, undilated.
+
+    copied: the kernel copies what it reads to scratch first, unless each pixel of the results is one row of a matrix,
+    whose parts are the tiles' rows.
+    """
+    is_matrix = {*window.kernel, *window.stride, window.data[0], window.data[2]} == {1} and not any(window.pad)
+    copied = planes > 0 or not is_matrix or data_block % depth != 0 or data_block != window.channels
+    return geometry.TiledConvolution(
+        dtype=dtype, window=window, data_strides=tuple(data_strides), planes=planes,
+        data_block=data_block if copied and not planes else 0, block=block, columns=columns, depth=depth,
+        copied=copied, plain=planes > 0)
+
+
 def winograd_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int, rows: int, columns: int, given: int = 0,
     transforms: bool = False,

@@ -285,6 +285,30 @@ class BlockedQuads(BlockedConvolution[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TiledConvolution(OfData[N]):
+    """See `calls.tiled_convolution`. planes: channels of plain data; 0 where they lie in blocks."""
+
+    template: ClassVar[str] = "tiled_convolution"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "data_block", "block", "columns", "depth", "copied", "plain", "flat")
+
+    planes: N
+    data_block: int
+    block: int
+    columns: int
+    depth: int
+    copied: bool
+    plain: bool
+
+    @property
+    def numbers_of_a_word(self) -> int:
+        """How many numbers of the data 32 bits hold."""
+        return 2 if self.dtype == "bfloat16" else 4
+
+    def merged(self) -> tuple[int, Sequence[N]]:
+        return 3, self.window.out
+
+
+@dataclass(frozen=True, kw_only=True)
 class WinogradConvolution(OfData[N]):
     """See `calls.winograd_convolution`. given: the pitch of transformed data in elements, 0 if the data are plain.
     tiles: of a group."""

@@ -177,6 +177,20 @@ def _blocked_quads(g: records.BlockedQuads[int], buffers: Sequence[np.ndarray]) 
     return out.reshape(w.batch, -1, g.block, *w.out)
 
 
+def _tiled_convolution(g: records.TiledConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    per = g.numbers_of_a_word
+    w, strides = replace(g.window, channels=per * g.window.channels), [per * step for step in g.data_strides]
+    packed = buffers[1].reshape(-1, g.columns, per).swapaxes(1, 2).ravel()
+    weight = _of_blocks(packed, w, per * (1 if g.plain else g.depth), g.columns)
+    data = np.zeros((w.batch, w.groups * w.channels, *w.data))
+    if g.plain:
+        data[:, :g.planes] = _data(replace(w, channels=g.planes), buffers[0], g.data_strides)[:, 0]
+    else:
+        data[:] = _block_data(w, buffers[0], strides, w.groups * w.channels, per * (g.data_block or g.window.channels))
+    out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
+    return out.reshape(w.batch, -1, g.block, *w.out)
+
+
 def _of_blocks(flat: np.ndarray, w: Window[int], inner: int, columns: int) -> np.ndarray:
     """(groups, filters, channels, *kernel) in float64, of a weight as `blocked_convolution` reads it."""
     blocks, taps = w.channels // inner, math.prod(w.kernel)
@@ -349,6 +363,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.PanelConvolution: _convolution,
     records.QuadConvolution: _quad_convolution,
     records.BlockedQuads: _blocked_quads,
+    records.TiledConvolution: _tiled_convolution,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
 }

@@ -198,6 +198,14 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """That convolutions and products of bfloat16 and of numbers of 8 bits are computed by tiles (`tiled_convolution` of
+    kernel/calls.py). words: 32 bits each, of a tile's row."""
+
+    words: int
+
+
+@dataclass(frozen=True)
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
@@ -218,3 +226,4 @@ class Preferences:
     chains: Chains | None = None
     loops: Loops | None = None
     pairs: Pairs | None = None
+    tiles: Tiles | None = None

@@ -84,6 +84,17 @@ def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     return made, blocked_axes(rank)
 
 
+def tiled_convolution_call(c: CallNode, params: Params) -> Called:
+    data, rank, per = c.shape(0), len(params.kernel), c.shape(1)[-1]
+    is_plain = len(data) == rank + 2
+    words = (data[0], -(-data[1] // per), *data[2:], 1) if is_plain else (*data[:-1], data[-1] // per)
+    window = blocked_window(params, words, c.out_shape, params.num_group, words[-1])
+    kind, steps = "bfloat16" if per == 2 else "int32", blocked_strides(data if is_plain else words, rank)
+    made = calls.tiled_convolution(kind, window, steps, words[-1], params.block, params.columns, params.depth,
+                                   data[1] if is_plain else 0)
+    return made, blocked_axes(rank)
+
+
 def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.out_shape
     window = Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],

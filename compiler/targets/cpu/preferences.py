@@ -18,6 +18,7 @@ from mxc.compiler.targets.preferences import (
     Recomputing,
     Reductions,
     Spreading,
+    Tiles,
     TrainingWinograd,
     WinogradCosts,
 )
@@ -28,6 +29,7 @@ from mxc.compiler.targets.preferences import (
 # 32 x 32 pixels have 64 tiles; docs/performance.md has what keeping more would gain, and cost.
 WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, kept_tiles=60, bands=8, line_bytes=64,
                          band=(24, 60), band_kernels=1024)
+TILES = Tiles(words=16)  # on CPUs that have them: `CpuTarget.prefers`
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of

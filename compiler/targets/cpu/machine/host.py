@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.targets.cpu.machine import levels
+from mxc.compiler.targets.cpu.machine.permission import permitted
 
 if TYPE_CHECKING:
     from mxc.compiler.cache import Cache
@@ -93,7 +94,7 @@ def _own_parts() -> dict[str, str]:
 
         there = (feature for feature in host_features().split(",") if feature.startswith("+"))
         cpu, features = llvm.get_host_cpu_name(), " ".join(there)
-    return {"cpu": cpu, "features": " ".join(sorted(features.split()))}
+    return {"cpu": cpu, "features": " ".join(sorted(permitted(features.split())))}
 
 
 def _cpuinfo() -> dict[str, str]:

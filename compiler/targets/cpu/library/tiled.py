@@ -1,0 +1,408 @@
+"""Convolutions by the tiles of AMX, as `calls.tiled_convolution` defines them.
+
+A unit of work is a band of output rows of one image, and some of its filters:
+
+    copy what the band reads, so that a pixel's channels lie side by side, 64 bytes of them where there are so many
+    for each group of filters (`vectors` blocks), each grain of the depth:
+        for each two tiles of up to 16 pixels:
+            two tiles of sums by two (+)= pixels x filters
+            after the last grain: the sums are stored, and the epilogue runs over them
+
+A tile reads pixels that lie equally far apart. So the copy has the pixels of each phase of the strides together, and the
+results of a band are computed as one long row: what lies between the rows of results, under the kernel's reach, is
+computed too and left. Plain data are copied as they lie, and a tile has pixels of one row of results.
+
+The tiles' registers are 0 to 3 for sums, 4 and 5 for pixels, 6 and 7 for filters.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic
+
+from mxc.compiler.kernel.geometry import TiledConvolution
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value, vector_type
+from mxc.compiler.targets.cpu.library.convolution import split
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.rows import within_border
+from mxc.compiler.targets.cpu.library.tile import print_tiles
+from mxc.compiler.targets.cpu.machine.isa import Isa
+
+ROWS = 16  # of a tile
+WORD = 4  # bytes of what is multiplied and added in one lane
+LINE = 64  # bytes of a tile's row
+AT_ONCE = 2  # tiles of pixels, and tiles of filters, that are multiplied with each other
+BAND_PIXELS = 224  # a band has about so many output pixels
+COPY_BYTES = 256 << 10  # a band's copy has at most so many bytes, unless the copy for one output row has more
+GRAIN_BYTES = 32 << 10  # all tiles of a band read so many bytes of weights before they read the next ones
+PRODUCTS = {"uint8": "tdpbusd", "int8": "tdpbssd", "bfloat16": "tdpbf16ps"}  # by the data's dtype
+CONFIGURATION, COLUMNS_AT, ROWS_AT = 64, 16, 48  # bytes of the tiles' configuration; where its columns and rows are
+
+
+@dataclass(frozen=True)
+class TilesCall(Parameters):
+    """One or two tiles of pixels times those of `steps` steps of the depth.
+
+    first, second: where the tiles' first pixels begin, `apart` bytes from pixel to pixel. offsets: how many bytes
+    further on each step reads. sums: where they are kept, those of both tiles behind each other. more: 1 if the sums
+    begin with what is kept, else 0.
+    """
+
+    first: Pointer
+    second: Pointer
+    apart: Integer
+    offsets: Pointer
+    steps: Integer
+    weights: Pointer
+    sums: Pointer
+    more: Integer
+
+
+@dataclass(frozen=True)
+class TiledCut(Generic[N]):
+    """How a convolution is cut."""
+
+    steps: N  # rows of tiles that a pixel has
+    filters: N  # filter groups of a convolution group
+    height: N  # output rows of a band
+    bands: N
+    phases: tuple[N | int, N | int]  # of rows and of pixels in a row, which the copy has one after the other
+    rows: N  # of a phase of the copy
+    pitch: N  # pixels of such a row
+    line: N  # pixels from one row of results to the next, as they are computed
+    apart: N | int  # words between pixels
+    chunk: N  # filter groups of a unit
+    chunks: N
+    grain: N  # steps at once
+    grains: N
+    units: N
+
+    @classmethod
+    def of(cls, g: TiledConvolution[N]) -> TiledCut[N]:
+        w = g.window
+        reach = [(w.kernel[x] - 1) * w.dilate[x] for x in (1, 2)]
+        height: N = most(1, BAND_PIXELS // most(1, w.out[2]))
+        phases: tuple[N | int, N | int] = 1, 1
+        if g.plain:
+            pitch, line = (w.out[2] - 1) * w.stride[2] + reach[1] + 1, ceil_div(w.out[2], ROWS) * ROWS
+            apart: N | int = w.stride[2]
+        elif g.copied:
+            phases = least(w.stride[1], reach[0] + 1), least(w.stride[2], reach[1] + 1)
+            pitch = w.out[2] + reach[1] // w.stride[2]
+            line, apart = pitch, g.depth
+        else:
+            pitch, line, apart = w.out[2], w.out[2], g.data_strides[3]
+        if g.copied:
+            fitting = COPY_BYTES // WORD // most(1, w.channels * w.kernel[0] * phases[0] * phases[1] * pitch)
+            lines = (fitting - reach[0] - 1) // w.stride[1] + 1 if g.plain else fitting - reach[0] // w.stride[1]
+            height = least(height, most(1, lines))
+        bands: N = ceil_div(w.out[1], most(1, least(height, w.out[1])))
+        height = ceil_div(w.out[1], most(1, bands))
+        rows = (height - 1) * w.stride[1] + reach[0] + 1 if g.plain else height + reach[0] // w.stride[1]
+        places = w.batch * w.groups * w.out[0] * bands
+        filters: N = ceil_div(w.filters, g.columns)
+        chunk, chunks = evenly(filters, most(1, least(filters, ceil_div(UNITS, most(1, places)))))
+        steps = w.channels * volume(w.kernel) // g.depth
+        grains: N = most(1, ceil_div(steps, GRAIN_BYTES // WORD // g.columns // g.depth))
+        grain: N = ceil_div(steps, grains)
+        return cls(steps, filters, height, bands, phases, rows, pitch, line, apart, chunk, chunks, grain, grains,
+                   places * chunks)
+
+    def layout(self: TiledCut[N], g: TiledConvolution[N]) -> tuple[int, N, N, N]:
+        """In words of the scratch: where the steps' offsets begin, the copy, and the sums, and its size. The tiles'
+        configuration is in front of them, and behind the copy there is what tiles read beyond its last pixels."""
+        offsets = CONFIGURATION // WORD
+        copy: N = ceil_div(offsets + 2 * self.steps, ROWS) * ROWS
+        sums = copy
+        if g.copied:
+            planes = g.window.channels * g.window.kernel[0] * self.phases[0] * self.phases[1]
+            sums = ceil_div(copy + planes * self.rows * self.pitch + ROWS * self.apart + ROWS, ROWS) * ROWS
+        band: N = ceil_div(self.height * self.line, AT_ONCE * ROWS)
+        kept: N = most(1, least(self.grains - 1, 1) * band)  # a single grain needs two tiles
+        return offsets, copy, sums, sums + kept * (AT_ONCE * ROWS) * g.columns
+
+
+def units(g: TiledConvolution[int], isa: Isa) -> int:
+    return TiledCut.of(g).units
+
+
+def scratch_elements(g: TiledConvolution[int], isa: Isa) -> int:
+    return TiledCut.of(g).layout(g)[3]
+
+
+def print_kernel(p: Printing) -> None:
+    """The kernel's function and those that it calls."""
+    g: TiledConvolution[int] = p.geometry
+    b = p.b
+
+    def tile(pixels: int, vectors: int, values: list[Value]) -> None:
+        _print_tiles(p, pixels, vectors, TilesCall(*values))
+
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        *_, pixels_here, vectors_here = values
+        return lambda pixels, vectors: pixels_here.equals(pixels) & vectors_here.equals(vectors)
+
+    shapes = [(pixels, vectors) for pixels in (1, AT_ONCE) for vectors in (1, AT_ONCE)]
+    print_tiles(b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 pixels, i64 vectors", fits_of)
+    if g.copied:
+        with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
+            args, target, *place = f
+            _Tiled(p, args).copy(Array(b, target, "int32"), *place)
+    where = "ptr args, ptr noalias tile, i64 image, i64 block, i64 vectors, i64 pixel, i64 pixels"
+    with b.function("finish", where, True) as (args, tile_at, *place):
+        _Tiled(p, args).finish(p.array(tile_at), *place)
+    with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _Tiled(p, args).run(first, last, scratch)
+
+
+def _amx(b: Builder, name: str, *operands: int | Value) -> None:
+    """An instruction of AMX; numbers are registers."""
+    given = [b.number(each, "i8") if isinstance(each, int) else each for each in operands]
+    b.intrinsic(f"llvm.x86.{name}", "void", given, [])
+
+
+def _print_tiles(p: Printing, pixels: int, vectors: int, given: TilesCall) -> None:
+    """sums[pixel][filter] = (more ? sums : 0) + sum over the steps of data[pixel] * weight[filter]."""
+    g: TiledConvolution[int] = p.geometry
+    b, product = p.b, PRODUCTS[p.kernel.buffers[0]]
+    grid = [(i, j) for i in range(pixels) for j in range(vectors)]
+    starts = [Array(b, each, "int8") for each in (given.first, given.second)]
+    weights, offsets = Array(b, given.weights, "int32"), Array(b, given.offsets, "int64")
+    pitch, sums = b.lift(g.columns * WORD), Array(b, given.sums, "int32")
+    places = {(i, j): sums.at((i * ROWS * g.columns) + j * ROWS).pointer for i, j in grid}
+    with b.when(given.more.equals(0)):
+        for i, j in grid:
+            _amx(b, "tilezero", AT_ONCE * i + j)
+    with b.when(given.more.differs(0)):
+        for i, j in grid:
+            _amx(b, "tileloadd64", AT_ONCE * i + j, places[i, j], pitch)
+    for step in b.range(0, given.steps):
+        row, offset = weights.at(step * (g.depth * g.columns)), offsets[step]
+        for j in range(vectors):
+            _amx(b, "tileloadd64", 6 + j, row.at(j * ROWS).pointer, pitch)
+        for i in range(pixels):
+            _amx(b, "tileloadd64", 4 + i, starts[i].at(offset).pointer, given.apart)
+            for j in range(vectors):
+                _amx(b, product, AT_ONCE * i + j, 4 + i, 6 + j)
+    for i, j in grid:
+        _amx(b, "tilestored64", AT_ONCE * i + j, places[i, j], pitch)
+
+
+class _Tiled(Function):
+    """One function of a kernel being printed."""
+
+    g: TiledConvolution[Value]
+
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        self.args, self.window, self.strides = args, self.g.window, self.g.data_strides
+        self.data, self.weight = (Array(self.b, each.pointer, "int32") for each in self.epilogue.buffers[:2])
+
+    @functools.cached_property
+    def cut(self) -> TiledCut[Value]:
+        """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
+        return TiledCut.of(self.g)
+
+    def run(self, first: Value, last: Value, scratch: Value) -> None:
+        b, w, cut, g = self.b, self.window, self.cut, self.g
+        memory = Array(b, scratch, "int32")
+        offsets_at, copy_at, sums_at, _ = cut.layout(g)
+        copy, sums, offsets = memory.at(copy_at), memory.at(sums_at), Array(b, memory.at(offsets_at).pointer, "int64")
+        tall = b.lift(ROWS) if g.copied else b.minimum(ROWS, w.out[1])
+        self._configure(Array(b, scratch, "int8"), tall)
+        self._offsets(offsets)
+        keep = b.select(cut.grains > 1, b.lift(g.columns), b.lift(0))  # elements kept of each pixel
+        for unit in b.range(first, last):
+            chunk = unit % cut.chunks
+            image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))
+            h = band * cut.height
+            rows = b.minimum(cut.height, w.out[1] - h)
+            if g.copied:
+                b.call("copy", [self.args, copy.pointer, image, group, d, h])
+                source = copy
+            else:
+                source = self.data.at(image * self.strides[0] + h * cut.apart)
+            count, pixel = rows * cut.line, (d * w.out[1] + h) * w.out[2]
+            for f in b.range(chunk * cut.chunk, b.minimum((chunk + 1) * cut.chunk, cut.filters)):
+                vectors = b.minimum(AT_ONCE, w.filters // self.lanes - f * AT_ONCE)
+                first_block = group * (w.filters // self.lanes) + f * AT_ONCE
+                for grain in b.range(0, cut.grains):
+                    begin = grain * cut.grain
+                    steps, ends = b.minimum(cut.grain, cut.steps - begin), grain.equals(cut.grains - 1)
+                    row = ((group * cut.filters + f) * cut.steps + begin) * (g.depth * g.columns)
+                    for v in b.range(0, count, AT_ONCE * ROWS):
+                        here = sums.at(v * keep)
+                        starts = [v + i * ROWS for i in range(AT_ONCE)]
+                        if not g.copied:  # tiles of rows that are there
+                            starts = [b.minimum(start, count - tall) for start in starts]
+                        tiles = b.select(count - v > ROWS, b.lift(AT_ONCE), b.lift(1))
+                        given = TilesCall(
+                            *(source.at(self._place(start)).pointer for start in starts), b.lift(cut.apart * WORD),
+                            offsets.at(begin).pointer, steps, self.weight.at(row).pointer, here.pointer,
+                            b.minimum(grain, 1))
+                        b.call("multiply", [*given.values(), tiles, vectors])
+                        with b.when(ends):
+                            done = _Done(here, starts, v, count, [image, first_block, vectors], pixel)
+                            (self._finish_tiles if g.copied else self._finish_rows)(done)
+        _amx(b, "tilerelease")
+
+    def _configure(self, memory: Array, tall: Value) -> None:
+        """Sets the tiles up: their rows, and the bytes of these."""
+        b = self.b
+        for i in range(CONFIGURATION):
+            memory[i] = b.number(int(i == 0), "i8")  # the first byte is the number of the form of what follows
+        shapes = [*[(tall, LINE)] * AT_ONCE ** 2, *[(tall, self.g.depth * WORD)] * AT_ONCE,
+                  *[(b.lift(self.g.depth), LINE)] * AT_ONCE]
+        for i, (rows, columns) in enumerate(shapes):
+            memory[COLUMNS_AT + 2 * i], memory[ROWS_AT + i] = b.number(columns, "i8"), b.convert("trunc", rows, "i8")
+        _amx(b, "ldtilecfg", memory.pointer)
+
+    def _place(self, pixel: Value) -> Value:
+        """Where a pixel of a band begins in what tiles read, in words."""
+        cut = self.cut
+        if not self.g.plain:
+            return pixel * cut.apart
+        return pixel // cut.line * (cut.pitch * self.window.stride[1]) + pixel % cut.line * cut.apart
+
+    def _offsets(self, offsets: Array) -> None:
+        """How many bytes behind a pixel's place the words of each step are."""
+        b, w, cut, g = self.b, self.window, self.cut, self.g
+        if not g.copied:
+            for step in b.range(0, cut.steps):
+                offsets[step] = step * (g.depth * WORD)
+            return
+        row, plane = cut.pitch, cut.rows * cut.pitch
+        taps = [w.kernel[0], w.kernel[1], b.lift(1) if g.plain else w.kernel[2]]
+        for step in b.range(0, cut.steps):
+            k, kd, kh, kw = split(step, (cut.steps, *taps))
+            if g.plain:
+                offsets[step] = ((k * w.kernel[0] + kd) * plane + kh * w.dilate[1] * row) * WORD
+                continue
+            (down, below), (along, right) = ((x % s, x // s) for x, s in (
+                (kh * w.dilate[1], w.stride[1]), (kw * w.dilate[2], w.stride[2])))
+            phase = ((k * w.kernel[0] + kd) * cut.phases[0] + down) * cut.phases[1] + along
+            offsets[step] = (phase * plane + below * row + right) * (g.depth * WORD)
+
+    def copy(self, target: Array, image: Value, group: Value, d: Value, h: Value) -> None:
+        """[channels of a tile][kernel depth][phases][rows][pitch][depth], or, of plain data, [channels of a word]
+        [kernel depth][rows][pitch]: what a band from output row `h` of slice `d` reads."""
+        b, w, cut, g = self.b, self.window, self.cut, self.g
+        start, parts = image * self.strides[0], 1 if g.plain else g.depth // g.data_block
+        for k in b.range(0, w.channels // (1 if g.plain else g.depth)):
+            for kd in b.range(0, w.kernel[0]):
+                z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
+                plane = (k * w.kernel[0] + kd) * (cut.rows * cut.pitch * cut.phases[0] * cut.phases[1])
+                if g.plain:
+                    self._copy_plane(target.at(plane), k, start + z * self.strides[2], h, b.inside(z, w.data[0]))
+                    continue
+                block = (group * w.channels // g.data_block + k * parts) * self.strides[1]
+                sources = [self.data.at(start + block + i * self.strides[1] + z * self.strides[2])
+                           for i in range(parts)]
+                self._copy_blocks(target.at(plane * g.depth), sources, h, b.inside(z, w.data[0]))
+
+    def _copy_blocks(self, target: Array, sources: list[Array], h: Value, there: Value) -> None:
+        """The phases of rows, with the channels of several blocks side by side."""
+        b, w, cut, g = self.b, self.window, self.cut, self.g
+        zero = b.zero(vector_type("i32", g.depth))
+        for down in b.range(0, cut.phases[0]):
+            for along in b.range(0, cut.phases[1]):
+                for r in b.range(0, cut.rows):
+                    y, x0 = (h + r) * w.stride[1] + down - w.pad[1], along - w.pad[2]
+                    line = target.at((((down * cut.phases[1] + along) * cut.rows + r) * cut.pitch) * g.depth)
+                    inside = there & b.inside(y, w.data[1])
+                    begin = b.select(inside, b.minimum(ceil_div(w.pad[2] - along, w.stride[2]), cut.pitch), cut.pitch)
+                    reach = ceil_div(w.data[2] + w.pad[2] - along, w.stride[2])
+                    end = b.select(inside, b.minimum(reach, cut.pitch), cut.pitch)
+                    for x in b.range(0, begin):
+                        line.put(x * g.depth, zero)
+                    for x in b.range(begin, end):
+                        at = y * self.strides[3] + (x * w.stride[2] + x0) * self.strides[4]
+                        for i, source in enumerate(sources):
+                            line.put(x * g.depth + i * g.data_block, source.vector(at, g.data_block))
+                    for x in b.range(end, cut.pitch):
+                        line.put(x * g.depth, zero)
+
+    def _copy_plane(self, target: Array, k: Value, start: Value, h: Value, there: Value) -> None:
+        """The rows of the planes that word `k` of each pixel holds. What a last vector writes too much is overwritten
+        later."""
+        b, w, cut, g, lanes = self.b, self.window, self.cut, self.g, self.lanes
+        per, zero = self.printing.geometry.numbers_of_a_word, self.b.zero(vector_type("i32", lanes))
+        given = Array(b, self.data.pointer, self.epilogue.buffers[0].dtype)
+        planes = [k * per + i for i in range(per)]
+        for r in b.range(0, cut.rows):
+            y = h * w.stride[1] + r - w.pad[1]
+            begin, end = within_border(there & b.inside(y, w.data[1]), w.pad[2], w.data[2], cut.pitch)
+            rows = [given.at(start + b.minimum(plane, g.planes - 1) * self.strides[1] + y * self.strides[3])
+                    for plane in planes]
+            line = target.at(r * cut.pitch)
+
+            def read(x: Value, mask: Value | None = None, rows: list[Array] = rows) -> Value:
+                made = zero
+                for i, row in enumerate(rows):
+                    wide = b.convert("zext", row.vector(x - w.pad[2], lanes, mask), "i32")
+                    part = b.binary("shl", wide, b.number(32 // per * i, zero.type))
+                    made = b.binary("or", made, b.select(planes[i] < g.planes, part, zero))
+                return made
+
+            for x in b.range(0, begin, lanes):
+                line.put(x, zero)
+            whole = end - (end - begin) % lanes
+            for x in b.range(begin, whole, lanes):
+                line.put(x, read(x))
+            for x in b.range(whole, end, lanes):
+                line.put(x, read(x, b.first_lanes(end - x, lanes)))
+            for x in b.range(end, cut.pitch, lanes):
+                line.put(x, zero)
+
+    def _finish_tiles(self, done: _Done) -> None:
+        """The epilogue over tiles of a band: over the parts that belong to rows of results."""
+        b, line, wide = self.b, self.cut.line, self.window.out[2]
+        end, together = b.minimum(done.pixel + AT_ONCE * ROWS, done.count), line.equals(wide)
+        with b.when(together):
+            b.call("finish", [self.args, done.sums.pointer, *done.place, done.first + done.pixel, end - done.pixel])
+        with b.when_not(together):
+            for y in b.range(done.pixel // line, ceil_div(end, line)):
+                x = b.maximum(done.pixel - y * line, 0)
+                sums = done.sums.at((y * line + x - done.pixel) * self.g.columns)
+                b.call("finish", [self.args, sums.pointer, *done.place, done.first + y * wide + x,
+                                  b.minimum(end - y * line, wide) - x])
+
+    def _finish_rows(self, done: _Done) -> None:
+        """The epilogue over tiles of a matrix's rows, of which the last may begin in the one before it."""
+        b = self.b
+        for i, start in enumerate(done.starts):
+            at = done.pixel + i * ROWS
+            sums = done.sums.at((i * ROWS + at - start) * self.g.columns)
+            b.call("finish", [self.args, sums.pointer, *done.place, done.first + at,
+                              b.minimum(done.count - at, ROWS)])
+
+    def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
+        """The epilogue over finished sums: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
+        b, w, lanes, columns = self.b, self.window, self.lanes, self.g.columns
+        for j in b.range(0, vectors):
+            here, axes = tile.at(j * lanes), [image, block + j, Lane(b.lift(0))]
+            if self.g.flat:
+                walk = self.epilogue.walk([*axes, pixel], 3)
+                for i in b.range(0, pixels):
+                    walk.moved(i).store(here.vector(i * columns, lanes), self.dtype)
+                continue
+            for i in b.range(0, pixels):
+                place: list[Axis] = [*axes, *split(pixel + i, w.out)]
+                self.epilogue.store(place, here.vector(i * columns, lanes), self.dtype)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """Tiles whose sums are finished. starts: their first pixels in the band; pixel: the one that follows those of
+    earlier tiles. count: pixels of the band, whose first one is `first` in the output. place: image, first filter
+    block, how many of these."""
+
+    sums: Array
+    starts: list[Value]
+    pixel: Value
+    count: Value
+    place: list[Value]
+    first: Value
