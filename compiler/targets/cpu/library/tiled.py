@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from mxc.compiler.kernel.geometry import TiledConvolution
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value, vector_type
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
@@ -37,6 +37,8 @@ LINE = 64  # bytes of a tile's row
 AT_ONCE = 2  # tiles of pixels, and tiles of filters, that are multiplied with each other
 BAND_PIXELS = 224  # a band has about so many output pixels
 COPY_BYTES = 256 << 10  # a band's copy has at most so many bytes, unless the copy for one output row has more
+FEWEST_PIXELS = 64  # a band has at least about so many, where there are more bands than these sizes ask for
+COPY_WORTH = 12  # filters of so many groups take several times as long to multiply, with one tap, as a copy takes
 GRAIN_BYTES = 32 << 10  # all tiles of a band read so many bytes of weights before they read the next ones
 PRODUCTS = {"uint8": "tdpbusd", "int8": "tdpbssd", "bfloat16": "tdpbf16ps"}  # by the data's dtype
 CONFIGURATION, COLUMNS_AT, ROWS_AT = 64, 16, 48  # bytes of the tiles' configuration; where its columns and rows are
@@ -100,16 +102,21 @@ class TiledCut(Generic[N]):
             lines = (fitting - reach[0] - 1) // w.stride[1] + 1 if g.plain else fitting - reach[0] // w.stride[1]
             height = least(height, most(1, lines))
         bands: N = ceil_div(w.out[1], most(1, least(height, w.out[1])))
+        places, filters = w.batch * w.groups * w.out[0], ceil_div(w.filters, g.columns)
+        # Units of one band copy it again: for few taps it is better to have more bands.
+        chunks: N = least(ceil_div(UNITS, most(1, places * bands)), filters * volume(w.kernel) // COPY_WORTH)
+        least_rows: N = ceil_div(FEWEST_PIXELS, most(1, w.out[2]))
+        wanted: N = ceil_div(UNITS, most(1, places * most(1, chunks)))
+        bands = most(bands, least(wanted, w.out[1] // least_rows))
         height = ceil_div(w.out[1], most(1, bands))
+        bands = ceil_div(w.out[1], most(1, height))
+        chunk, chunks = evenly(filters, most(1, least(filters, chunks)))
         rows = (height - 1) * w.stride[1] + reach[0] + 1 if g.plain else height + reach[0] // w.stride[1]
-        places = w.batch * w.groups * w.out[0] * bands
-        filters: N = ceil_div(w.filters, g.columns)
-        chunk, chunks = evenly(filters, most(1, least(filters, ceil_div(UNITS, most(1, places)))))
         steps = w.channels * volume(w.kernel) // g.depth
         grains: N = most(1, ceil_div(steps, GRAIN_BYTES // WORD // g.columns // g.depth))
         grain: N = ceil_div(steps, grains)
         return cls(steps, filters, height, bands, phases, rows, pitch, line, apart, chunk, chunks, grain, grains,
-                   places * chunks)
+                   places * bands * chunks)
 
     def layout(self: TiledCut[N], g: TiledConvolution[N]) -> tuple[int, N, N, N]:
         """In words of the scratch: where the steps' offsets begin, the copy, and the sums, and its size. The tiles'
@@ -189,6 +196,19 @@ def _print_tiles(p: Printing, pixels: int, vectors: int, given: TilesCall) -> No
                 _amx(b, product, AT_ONCE * i + j, 4 + i, 6 + j)
     for i, j in grid:
         _amx(b, "tilestored64", AT_ONCE * i + j, places[i, j], pitch)
+
+
+def _exchanged(b: Builder, vectors: list[Value], unit: int) -> list[Value]:
+    """Parts of `unit` elements of vectors, a power of 2 of them, in another order: the first part of each, the second
+    part of each, and so on, as vectors again."""
+    half, size, made = len(vectors) // 2, lanes_of(vectors[0].type), []
+    if not half:
+        return vectors
+    wide = half * unit
+    for x, y in zip(*(_exchanged(b, each, unit) for each in (vectors[:half], vectors[half:])), strict=True):
+        picks = [start + k + i for k in range(0, size, wide) for start in (0, size) for i in range(wide)]
+        made += [b.shuffle(x, y, picks[:size]), b.shuffle(x, y, picks[size:])]
+    return made
 
 
 class _Tiled(Function):
@@ -306,7 +326,9 @@ class _Tiled(Function):
     def _copy_blocks(self, target: Array, sources: list[Array], h: Value, there: Value) -> None:
         """The phases of rows, with the channels of several blocks side by side."""
         b, w, cut, g = self.b, self.window, self.cut, self.g
-        zero = b.zero(vector_type("i32", g.depth))
+        zero, together = b.zero(vector_type("i32", g.depth)), LINE // WORD // g.data_block
+        follow = w.stride[2].equals(1) & self.strides[4].equals(g.data_block)
+        at_once = len(sources) == together
         for down in b.range(0, cut.phases[0]):
             for along in b.range(0, cut.phases[1]):
                 for r in b.range(0, cut.rows):
@@ -318,8 +340,16 @@ class _Tiled(Function):
                     end = b.select(inside, b.minimum(reach, cut.pitch), cut.pitch)
                     for x in b.range(0, begin):
                         line.put(x * g.depth, zero)
-                    for x in b.range(begin, end):
-                        at = y * self.strides[3] + (x * w.stride[2] + x0) * self.strides[4]
+                    row = y * self.strides[3] + x0 * self.strides[4]
+                    whole = begin
+                    if at_once:
+                        whole = begin + b.select(follow, (end - begin) // together * together, b.lift(0))
+                        for x in b.range(begin, whole, together):
+                            given = [source.vector(row + x * g.data_block, LINE // WORD) for source in sources]
+                            for i, pixel in enumerate(_exchanged(b, given, g.data_block)):
+                                line.put((x + i) * g.depth, pixel)
+                    for x in b.range(whole, end):
+                        at = row + x * w.stride[2] * self.strides[4]
                         for i, source in enumerate(sources):
                             line.put(x * g.depth + i * g.data_block, source.vector(at, g.data_block))
                     for x in b.range(end, cut.pitch):
