@@ -103,16 +103,31 @@ def test_kernel_of_other_epilogues(dtype: str, tiles: InstructionSet) -> None:
         check(*case(WINDOWS[name], dtype, rounded=True), tiles)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 15, 16, 17, 31, 33, 230])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_kernel_of_matrices(rows: int, dtype: str, tiles: InstructionSet) -> None:
-    """Read in place: the guard behind them is not."""
-    rng, per = np.random.default_rng(5), 2 if dtype == "bfloat16" else 4
-    for words, depth, filters in ((16, 16, 16), (80, 16, 48), (30, 15, 32), (320, 16, 64), (8, 8, 16)):
-        w = Window(1, 1, words, filters, (1, rows, 1), (1, rows, 1), (1, 1, 1))
-        kind, of_weight = ("bfloat16",) * 2 if dtype == "bfloat16" else ("int32", "int8")
-        made = calls.tiled_convolution(kind, w, (rows * words, words, words, words, words), words, LANES, COLUMNS, depth)
-        assert not made.copied
-        data = drawn(rng, (rows, words * per), dtype)
-        weight = drawn(rng, (1, filters, words, per), dtype.replace("uint8", "int8"))
-        check(*result_of(w, [data.ravel(), packed(weight)], [dtype, of_weight], made), tiles)
+# --- products
+
+
+PRODUCTS = [  # batch, m, n, words
+    (1, 1, 1, 1), (1, 1, 40, 19), (1, 5, 17, 3), (2, 13, 33, 30), (1, 16, 16, 16), (1, 17, 32, 80), (3, 31, 31, 10),
+    (1, 70, 100, 320), (1, 300, 70, 28), (1, 64, 1000, 256),
+]
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "bfloat16", "bfloat16 across"])
+@pytest.mark.parametrize("sizes", PRODUCTS, ids=str)
+def test_product(sizes: tuple[int, int, int, int], kind: str, instructions: InstructionSet) -> None:
+    """A and B end where their memory does."""
+    rng, (batch, m, n, k), isa = np.random.default_rng(5), sizes, instructions.isa
+    dtype, across = kind.split()[0], kind.endswith("across")
+    per = 2 if dtype == "bfloat16" else 4
+    if isa.lanes("float32") < 4:
+        pytest.skip("vectors hold no words")
+    a = drawn(rng, (batch, m, k * per), dtype)
+    b = drawn(rng, (batch, k * per, n) if across else (batch, n, k * per), dtype.replace("uint8", "int8"))
+    depth = max(d for d in range(1, 17) if k % d == 0) if isa.tiles else 1
+    lifted = dtype == "int8" and not isa.tiles
+    made = calls.word_product("bfloat16" if per == 2 else "int32", sizes, (m * k, k),
+                              (k * per * n, n, 1) if across else (n * k, 1, k), depth, across, lifted)
+    result = "float32" if per == 2 else "int32"
+    store = Store(2, linear({0: m * n, 1: n, 2: 1}), ir.acc(0, result))
+    call = calls.call("product", made, (dtype, dtype.replace("uint8", "int8"), result), [store])
+    check(call, [a.ravel(), b.ravel(), np.zeros(batch * m * n, result)], instructions)

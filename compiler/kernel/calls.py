@@ -69,6 +69,23 @@ def gemm(
                          packed_b=packed_b, turned=turned, rows_in_place=in_place, vector=vector, few=few)
 
 
+def word_product(
+    dtype: str, sizes: tuple[int, int, int, int], a_strides: tuple[int, int], b_strides: Triple, depth: int = 1,
+    across: bool = False, lifted: bool = False,
+) -> geometry.WordProduct[int]:
+    """`gemm` of words: what 32 bits hold, two numbers of bfloat16 (dtype bfloat16, in sums of float32), or four of 8
+    bits (dtype int32: A of int8 or uint8, B of int8, in sums of int32), which lie side by side along the depth.
+
+    sizes: (batch, m, n, k), where k counts words. a_strides: words between (b, m) of A, where the words of a row lie
+    together. b_strides: words between (b, k, n) of B; across: B's columns lie together instead, and its strides are in
+    numbers of bfloat16. depth: words of a tile's row, which divide k; 1 where there are no tiles. lifted: 128 is added
+    to B's numbers, which instructions of the kernel take to be uint8, and A is of int8.
+    """
+    batch, m, n, k = sizes
+    return geometry.WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
+                                depth=depth, across=across, lifted=lifted)
+
+
 def convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
 ) -> geometry.Convolution[int]:
@@ -191,16 +208,10 @@ def tiled_convolution(
 
     planes: the data are plain, with so many channels in a single group, `data_strides` are in elements between their
     (n, c, d, h, w), and a tile has the words of `depth` pixels, which are those of a row of the kernel, undilated.
-
-    copied: the kernel copies what it reads to scratch first, unless each pixel of the results is one row of a matrix,
-    whose parts are the tiles' rows.
     """
-    is_matrix = {*window.kernel, *window.stride, window.data[0], window.data[2]} == {1} and not any(window.pad)
-    copied = planes > 0 or not is_matrix or data_block % depth != 0 or data_block != window.channels
     return geometry.TiledConvolution(
-        dtype=dtype, window=window, data_strides=tuple(data_strides), planes=planes,
-        data_block=data_block if copied and not planes else 0, block=block, columns=columns, depth=depth,
-        copied=copied, plain=planes > 0)
+        dtype=dtype, window=window, data_strides=tuple(data_strides), planes=planes, data_block=data_block, block=block,
+        columns=columns, depth=depth, plain=planes > 0)
 
 
 def winograd_convolution(

@@ -119,6 +119,24 @@ class Gemm(Geometry[N]):
     few: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class WordProduct(Geometry[N]):
+    """See `calls.word_product`. a_strides: words between (b, m) of A; b_strides: between (b, k, n) of B."""
+
+    template: ClassVar[str] = "word_product"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "depth", "across", "lifted")
+
+    batch: N
+    m: N
+    n: N
+    k: N
+    a_strides: tuple[N, N]
+    b_strides: tuple[N, N, N]
+    depth: int
+    across: bool
+    lifted: bool
+
+
 # --- over windows: what is read, what is computed
 
 
@@ -289,14 +307,13 @@ class TiledConvolution(OfData[N]):
     """See `calls.tiled_convolution`. planes: channels of plain data; 0 where they lie in blocks."""
 
     template: ClassVar[str] = "tiled_convolution"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "data_block", "block", "columns", "depth", "copied", "plain", "flat")
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "data_block", "block", "columns", "depth", "plain", "flat")
 
     planes: N
     data_block: int
     block: int
     columns: int
     depth: int
-    copied: bool
     plain: bool
 
     @property

@@ -67,6 +67,15 @@ def _gemm(g: records.Gemm[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
+def _word_product(g: records.WordProduct[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    per, of_b = 2 if g.dtype == "bfloat16" else 4, list(g.b_strides)
+    a = _strided(buffers[0], (g.batch, g.m, g.k * per), (g.a_strides[0] * per, g.a_strides[1] * per, 1))
+    if not g.across:
+        of_b = [of_b[0] * per, 1, of_b[2] * per]
+    b = _strided(buffers[1], (g.batch, g.k * per, g.n), of_b)
+    return a.astype(np.float64) @ (b.astype(np.float64) + 128 * g.lifted)
+
+
 def _taps(w: Window[int]) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
     """For each tap of the kernel: its position, the slices of the output that it adds to, and the slices of the data
     that it reads for them."""
@@ -186,7 +195,7 @@ def _tiled_convolution(g: records.TiledConvolution[int], buffers: Sequence[np.nd
     if g.plain:
         data[:, :g.planes] = _data(replace(w, channels=g.planes), buffers[0], g.data_strides)[:, 0]
     else:
-        data[:] = _block_data(w, buffers[0], strides, w.groups * w.channels, per * (g.data_block or g.window.channels))
+        data[:] = _block_data(w, buffers[0], strides, w.groups * w.channels, per * g.data_block)
     out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
     return out.reshape(w.batch, -1, g.block, *w.out)
 
@@ -345,6 +354,7 @@ def _max_pool_grad(g: records.MaxPoolGrad[int], buffers: Sequence[np.ndarray]) -
 
 _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
     records.Gemm: _gemm,
+    records.WordProduct: _word_product,
     records.Convolution: _convolution,
     records.BlockedConvolution: _blocked_convolution,
     records.ConvolutionDataGrad: _convolution_data_grad,

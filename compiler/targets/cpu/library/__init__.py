@@ -27,6 +27,7 @@ from mxc.compiler.targets.cpu.library import (
     winograd_side,
     winograd_weight,
     winograd_weight_grad,
+    words,
 )
 from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa, native
@@ -55,6 +56,7 @@ MODULES = {
     "winograd_side": winograd_side,
     "winograd_weight": winograd_weight,
     "winograd_weight_grad": winograd_weight_grad,
+    "word_product": words,
 }
 
 

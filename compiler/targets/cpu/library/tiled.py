@@ -8,11 +8,9 @@ A unit of work is a band of output rows of one image, and some of its filters:
             two tiles of sums by two (+)= pixels x filters
             after the last grain: the sums are stored, and the epilogue runs over them
 
-A tile reads pixels that lie equally far apart. So the copy has the pixels of each phase of the strides together, and the
+A tile (amx.py) reads pixels that lie equally far apart. So the copy has the pixels of each phase of the strides together, and the
 results of a band are computed as one long row: what lies between the rows of results, under the kernel's reach, is
 computed too and left. Plain data are copied as they lie, and a tile has pixels of one row of results.
-
-The tiles' registers are 0 to 3 for sums, 4 and 5 for pixels, 6 and 7 for filters.
 """
 from __future__ import annotations
 
@@ -23,6 +21,17 @@ from typing import Generic
 
 from mxc.compiler.kernel.geometry import TiledConvolution
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value, lanes_of, vector_type
+from mxc.compiler.targets.cpu.library.amx import (
+    AT_ONCE,
+    CONFIGURATION,
+    LINE,
+    ROWS,
+    WORD,
+    TilesCall,
+    configure,
+    print_multiply,
+    release,
+)
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
@@ -31,36 +40,11 @@ from mxc.compiler.targets.cpu.library.rows import within_border
 from mxc.compiler.targets.cpu.library.tile import print_tiles
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-ROWS = 16  # of a tile
-WORD = 4  # bytes of what is multiplied and added in one lane
-LINE = 64  # bytes of a tile's row
-AT_ONCE = 2  # tiles of pixels, and tiles of filters, that are multiplied with each other
 BAND_PIXELS = 224  # a band has about so many output pixels
 COPY_BYTES = 256 << 10  # a band's copy has at most so many bytes, unless the copy for one output row has more
 FEWEST_PIXELS = 64  # a band has at least about so many, where there are more bands than these sizes ask for
 COPY_WORTH = 12  # filters of so many groups take several times as long to multiply, with one tap, as a copy takes
 GRAIN_BYTES = 32 << 10  # all tiles of a band read so many bytes of weights before they read the next ones
-PRODUCTS = {"uint8": "tdpbusd", "int8": "tdpbssd", "bfloat16": "tdpbf16ps"}  # by the data's dtype
-CONFIGURATION, COLUMNS_AT, ROWS_AT = 64, 16, 48  # bytes of the tiles' configuration; where its columns and rows are
-
-
-@dataclass(frozen=True)
-class TilesCall(Parameters):
-    """One or two tiles of pixels times those of `steps` steps of the depth.
-
-    first, second: where the tiles' first pixels begin, `apart` bytes from pixel to pixel. offsets: how many bytes
-    further on each step reads. sums: where they are kept, those of both tiles behind each other. more: 1 if the sums
-    begin with what is kept, else 0.
-    """
-
-    first: Pointer
-    second: Pointer
-    apart: Integer
-    offsets: Pointer
-    steps: Integer
-    weights: Pointer
-    sums: Pointer
-    more: Integer
 
 
 @dataclass(frozen=True)
@@ -91,16 +75,13 @@ class TiledCut(Generic[N]):
         if g.plain:
             pitch, line = (w.out[2] - 1) * w.stride[2] + reach[1] + 1, ceil_div(w.out[2], ROWS) * ROWS
             apart: N | int = w.stride[2]
-        elif g.copied:
+        else:
             phases = least(w.stride[1], reach[0] + 1), least(w.stride[2], reach[1] + 1)
             pitch = w.out[2] + reach[1] // w.stride[2]
             line, apart = pitch, g.depth
-        else:
-            pitch, line, apart = w.out[2], w.out[2], g.data_strides[3]
-        if g.copied:
-            fitting = COPY_BYTES // WORD // most(1, w.channels * w.kernel[0] * phases[0] * phases[1] * pitch)
-            lines = (fitting - reach[0] - 1) // w.stride[1] + 1 if g.plain else fitting - reach[0] // w.stride[1]
-            height = least(height, most(1, lines))
+        fitting = COPY_BYTES // WORD // most(1, w.channels * w.kernel[0] * phases[0] * phases[1] * pitch)
+        lines = (fitting - reach[0] - 1) // w.stride[1] + 1 if g.plain else fitting - reach[0] // w.stride[1]
+        height = least(height, most(1, lines))
         bands: N = ceil_div(w.out[1], most(1, least(height, w.out[1])))
         places, filters = w.batch * w.groups * w.out[0], ceil_div(w.filters, g.columns)
         # Units of one band copy it again: for few taps it is better to have more bands.
@@ -123,10 +104,8 @@ class TiledCut(Generic[N]):
         configuration is in front of them, and behind the copy there is what tiles read beyond its last pixels."""
         offsets = CONFIGURATION // WORD
         copy: N = ceil_div(offsets + 2 * self.steps, ROWS) * ROWS
-        sums = copy
-        if g.copied:
-            planes = g.window.channels * g.window.kernel[0] * self.phases[0] * self.phases[1]
-            sums = ceil_div(copy + planes * self.rows * self.pitch + ROWS * self.apart + ROWS, ROWS) * ROWS
+        planes = g.window.channels * g.window.kernel[0] * self.phases[0] * self.phases[1]
+        sums: N = ceil_div(copy + planes * self.rows * self.pitch + ROWS * self.apart + ROWS, ROWS) * ROWS
         band: N = ceil_div(self.height * self.line, AT_ONCE * ROWS)
         kept: N = most(1, least(self.grains - 1, 1) * band)  # a single grain needs two tiles
         return offsets, copy, sums, sums + kept * (AT_ONCE * ROWS) * g.columns
@@ -145,57 +124,15 @@ def print_kernel(p: Printing) -> None:
     g: TiledConvolution[int] = p.geometry
     b = p.b
 
-    def tile(pixels: int, vectors: int, values: list[Value]) -> None:
-        _print_tiles(p, pixels, vectors, TilesCall(*values))
-
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, pixels_here, vectors_here = values
-        return lambda pixels, vectors: pixels_here.equals(pixels) & vectors_here.equals(vectors)
-
-    shapes = [(pixels, vectors) for pixels in (1, AT_ONCE) for vectors in (1, AT_ONCE)]
-    print_tiles(b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 pixels, i64 vectors", fits_of)
-    if g.copied:
-        with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
-            args, target, *place = f
-            _Tiled(p, args).copy(Array(b, target, "int32"), *place)
+    print_multiply(p, g.depth, g.columns)
+    with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
+        args, target, *place = f
+        _Tiled(p, args).copy(Array(b, target, "int32"), *place)
     where = "ptr args, ptr noalias tile, i64 image, i64 block, i64 vectors, i64 pixel, i64 pixels"
     with b.function("finish", where, True) as (args, tile_at, *place):
         _Tiled(p, args).finish(p.array(tile_at), *place)
     with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
         _Tiled(p, args).run(first, last, scratch)
-
-
-def _amx(b: Builder, name: str, *operands: int | Value) -> None:
-    """An instruction of AMX; numbers are registers."""
-    given = [b.number(each, "i8") if isinstance(each, int) else each for each in operands]
-    b.intrinsic(f"llvm.x86.{name}", "void", given, [])
-
-
-def _print_tiles(p: Printing, pixels: int, vectors: int, given: TilesCall) -> None:
-    """sums[pixel][filter] = (more ? sums : 0) + sum over the steps of data[pixel] * weight[filter]."""
-    g: TiledConvolution[int] = p.geometry
-    b, product = p.b, PRODUCTS[p.kernel.buffers[0]]
-    grid = [(i, j) for i in range(pixels) for j in range(vectors)]
-    starts = [Array(b, each, "int8") for each in (given.first, given.second)]
-    weights, offsets = Array(b, given.weights, "int32"), Array(b, given.offsets, "int64")
-    pitch, sums = b.lift(g.columns * WORD), Array(b, given.sums, "int32")
-    places = {(i, j): sums.at((i * ROWS * g.columns) + j * ROWS).pointer for i, j in grid}
-    with b.when(given.more.equals(0)):
-        for i, j in grid:
-            _amx(b, "tilezero", AT_ONCE * i + j)
-    with b.when(given.more.differs(0)):
-        for i, j in grid:
-            _amx(b, "tileloadd64", AT_ONCE * i + j, places[i, j], pitch)
-    for step in b.range(0, given.steps):
-        row, offset = weights.at(step * (g.depth * g.columns)), offsets[step]
-        for j in range(vectors):
-            _amx(b, "tileloadd64", 6 + j, row.at(j * ROWS).pointer, pitch)
-        for i in range(pixels):
-            _amx(b, "tileloadd64", 4 + i, starts[i].at(offset).pointer, given.apart)
-            for j in range(vectors):
-                _amx(b, product, AT_ONCE * i + j, 4 + i, 6 + j)
-    for i, j in grid:
-        _amx(b, "tilestored64", AT_ONCE * i + j, places[i, j], pitch)
 
 
 def _exchanged(b: Builder, vectors: list[Value], unit: int) -> list[Value]:
@@ -231,8 +168,7 @@ class _Tiled(Function):
         memory = Array(b, scratch, "int32")
         offsets_at, copy_at, sums_at, _ = cut.layout(g)
         copy, sums, offsets = memory.at(copy_at), memory.at(sums_at), Array(b, memory.at(offsets_at).pointer, "int64")
-        tall = b.lift(ROWS) if g.copied else b.minimum(ROWS, w.out[1])
-        self._configure(Array(b, scratch, "int8"), tall)
+        configure(b, scratch, b.lift(ROWS), g.depth)
         self._offsets(offsets)
         keep = b.select(cut.grains > 1, b.lift(g.columns), b.lift(0))  # elements kept of each pixel
         for unit in b.range(first, last):
@@ -240,11 +176,7 @@ class _Tiled(Function):
             image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))
             h = band * cut.height
             rows = b.minimum(cut.height, w.out[1] - h)
-            if g.copied:
-                b.call("copy", [self.args, copy.pointer, image, group, d, h])
-                source = copy
-            else:
-                source = self.data.at(image * self.strides[0] + h * cut.apart)
+            b.call("copy", [self.args, copy.pointer, image, group, d, h])
             count, pixel = rows * cut.line, (d * w.out[1] + h) * w.out[2]
             for f in b.range(chunk * cut.chunk, b.minimum((chunk + 1) * cut.chunk, cut.filters)):
                 vectors = b.minimum(AT_ONCE, w.filters // self.lanes - f * AT_ONCE)
@@ -255,45 +187,25 @@ class _Tiled(Function):
                     row = ((group * cut.filters + f) * cut.steps + begin) * (g.depth * g.columns)
                     for v in b.range(0, count, AT_ONCE * ROWS):
                         here = sums.at(v * keep)
-                        starts = [v + i * ROWS for i in range(AT_ONCE)]
-                        if not g.copied:  # tiles of rows that are there
-                            starts = [b.minimum(start, count - tall) for start in starts]
+                        starts = [copy.at(self._place(v + i * ROWS)).pointer for i in range(AT_ONCE)]
                         tiles = b.select(count - v > ROWS, b.lift(AT_ONCE), b.lift(1))
-                        given = TilesCall(
-                            *(source.at(self._place(start)).pointer for start in starts), b.lift(cut.apart * WORD),
-                            offsets.at(begin).pointer, steps, self.weight.at(row).pointer, here.pointer,
-                            b.minimum(grain, 1))
+                        given = TilesCall(*starts, b.lift(cut.apart * WORD), offsets.at(begin).pointer, steps,
+                                          self.weight.at(row).pointer, here.pointer, b.minimum(grain, 1))
                         b.call("multiply", [*given.values(), tiles, vectors])
                         with b.when(ends):
-                            done = _Done(here, starts, v, count, [image, first_block, vectors], pixel)
-                            (self._finish_tiles if g.copied else self._finish_rows)(done)
-        _amx(b, "tilerelease")
-
-    def _configure(self, memory: Array, tall: Value) -> None:
-        """Sets the tiles up: their rows, and the bytes of these."""
-        b = self.b
-        for i in range(CONFIGURATION):
-            memory[i] = b.number(int(i == 0), "i8")  # the first byte is the number of the form of what follows
-        shapes = [*[(tall, LINE)] * AT_ONCE ** 2, *[(tall, self.g.depth * WORD)] * AT_ONCE,
-                  *[(b.lift(self.g.depth), LINE)] * AT_ONCE]
-        for i, (rows, columns) in enumerate(shapes):
-            memory[COLUMNS_AT + 2 * i], memory[ROWS_AT + i] = b.number(columns, "i8"), b.convert("trunc", rows, "i8")
-        _amx(b, "ldtilecfg", memory.pointer)
+                            self._finish_tiles(here, v, count, [image, first_block, vectors], pixel)
+        release(b)
 
     def _place(self, pixel: Value) -> Value:
         """Where a pixel of a band begins in what tiles read, in words."""
         cut = self.cut
         if not self.g.plain:
-            return pixel * cut.apart
+            return pixel * self.g.depth
         return pixel // cut.line * (cut.pitch * self.window.stride[1]) + pixel % cut.line * cut.apart
 
     def _offsets(self, offsets: Array) -> None:
         """How many bytes behind a pixel's place the words of each step are."""
         b, w, cut, g = self.b, self.window, self.cut, self.g
-        if not g.copied:
-            for step in b.range(0, cut.steps):
-                offsets[step] = step * (g.depth * WORD)
-            return
         row, plane = cut.pitch, cut.rows * cut.pitch
         taps = [w.kernel[0], w.kernel[1], b.lift(1) if g.plain else w.kernel[2]]
         for step in b.range(0, cut.steps):
@@ -387,27 +299,19 @@ class _Tiled(Function):
             for x in b.range(end, cut.pitch, lanes):
                 line.put(x, zero)
 
-    def _finish_tiles(self, done: _Done) -> None:
-        """The epilogue over tiles of a band: over the parts that belong to rows of results."""
+    def _finish_tiles(self, sums: Array, v: Value, count: Value, place: list[Value], first: Value) -> None:
+        """The epilogue over the tiles from pixel `v` of a band's `count` on: over the parts that belong to rows of
+        results. place: image, first filter block, how many of these. first: the band's first pixel in the output."""
         b, line, wide = self.b, self.cut.line, self.window.out[2]
-        end, together = b.minimum(done.pixel + AT_ONCE * ROWS, done.count), line.equals(wide)
+        end, together = b.minimum(v + AT_ONCE * ROWS, count), line.equals(wide)
         with b.when(together):
-            b.call("finish", [self.args, done.sums.pointer, *done.place, done.first + done.pixel, end - done.pixel])
+            b.call("finish", [self.args, sums.pointer, *place, first + v, end - v])
         with b.when_not(together):
-            for y in b.range(done.pixel // line, ceil_div(end, line)):
-                x = b.maximum(done.pixel - y * line, 0)
-                sums = done.sums.at((y * line + x - done.pixel) * self.g.columns)
-                b.call("finish", [self.args, sums.pointer, *done.place, done.first + y * wide + x,
+            for y in b.range(v // line, ceil_div(end, line)):
+                x = b.maximum(v - y * line, 0)
+                here = sums.at((y * line + x - v) * self.g.columns)
+                b.call("finish", [self.args, here.pointer, *place, first + y * wide + x,
                                   b.minimum(end - y * line, wide) - x])
-
-    def _finish_rows(self, done: _Done) -> None:
-        """The epilogue over tiles of a matrix's rows, of which the last may begin in the one before it."""
-        b = self.b
-        for i, start in enumerate(done.starts):
-            at = done.pixel + i * ROWS
-            sums = done.sums.at((i * ROWS + at - start) * self.g.columns)
-            b.call("finish", [self.args, sums.pointer, *done.place, done.first + at,
-                              b.minimum(done.count - at, ROWS)])
 
     def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
         """The epilogue over finished sums: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
@@ -422,17 +326,3 @@ class _Tiled(Function):
             for i in b.range(0, pixels):
                 place: list[Axis] = [*axes, *split(pixel + i, w.out)]
                 self.epilogue.store(place, here.vector(i * columns, lanes), self.dtype)
-
-
-@dataclass(frozen=True)
-class _Done:
-    """Tiles whose sums are finished. starts: their first pixels in the band; pixel: the one that follows those of
-    earlier tiles. count: pixels of the band, whose first one is `first` in the output. place: image, first filter
-    block, how many of these."""
-
-    sums: Array
-    starts: list[Value]
-    pixel: Value
-    count: Value
-    place: list[Value]
-    first: Value
