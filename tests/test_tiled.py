@@ -11,7 +11,7 @@ from library_cases import check, values
 from test_blocked import WINDOWS
 from test_quads import ENDS, saturated
 
-from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel import calls, ir, word_calls
 from mxc.compiler.kernel.call_rule import dense
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Window
@@ -71,7 +71,7 @@ def case(w: Window, dtype: str, planes: int = 0, flat: bool = True, rounded: boo
     depth = w.kernel[2] if planes else inner * max(n for n in (1, 2, 3, 4) if w.channels // inner % n == 0
                                                    and n * inner <= 16)
     kind, of_weight = ("bfloat16",) * 2 if dtype == "bfloat16" else ("int32", "int8")
-    made = calls.tiled_convolution(kind, w, strides[:5], inner, LANES, COLUMNS, depth, planes)
+    made = word_calls.tiled_convolution(kind, w, strides[:5], inner, LANES, COLUMNS, depth, planes)
     return result_of(w, [data.ravel(), packed(weight)], [dtype, of_weight], made, flat, rounded)
 
 
@@ -125,7 +125,7 @@ def test_product(sizes: tuple[int, int, int, int], kind: str, instructions: Inst
     b = drawn(rng, (batch, k * per, n) if across else (batch, n, k * per), dtype.replace("uint8", "int8"))
     depth = max(d for d in range(1, 17) if k % d == 0) if isa.tiles else 1
     lifted = dtype == "int8" and not isa.tiles
-    made = calls.word_product("bfloat16" if per == 2 else "int32", sizes, (m * k, k),
+    made = word_calls.word_product("bfloat16" if per == 2 else "int32", sizes, (m * k, k),
                               (k * per * n, n, 1) if across else (n * k, 1, k), depth, across, lifted)
     result = "float32" if per == 2 else "int32"
     store = Store(2, linear({0: m * n, 1: n, 2: 1}), ir.acc(0, result))

@@ -69,23 +69,6 @@ def gemm(
                          packed_b=packed_b, turned=turned, rows_in_place=in_place, vector=vector, few=few)
 
 
-def word_product(
-    dtype: str, sizes: tuple[int, int, int, int], a_strides: tuple[int, int], b_strides: Triple, depth: int = 1,
-    across: bool = False, lifted: bool = False,
-) -> geometry.WordProduct[int]:
-    """`gemm` of words: what 32 bits hold, two numbers of bfloat16 (dtype bfloat16, in sums of float32), or four of 8
-    bits (dtype int32: A of int8 or uint8, B of int8, in sums of int32), which lie side by side along the depth.
-
-    sizes: (batch, m, n, k), where k counts words. a_strides: words between (b, m) of A, where the words of a row lie
-    together. b_strides: words between (b, k, n) of B; across: B's columns lie together instead, and its strides are in
-    numbers of bfloat16. depth: words of a tile's row, which divide k; 1 where there are no tiles. lifted: 128 is added
-    to B's numbers, which instructions of the kernel take to be uint8, and A is of int8.
-    """
-    batch, m, n, k = sizes
-    return geometry.WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
-                                depth=depth, across=across, lifted=lifted)
-
-
 def convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
 ) -> geometry.Convolution[int]:
@@ -189,29 +172,6 @@ def blocked_quads(
     made = blocked_convolution("int32", window, data_strides, data_block, block, columns, copied)
     return geometry.BlockedQuads(**{each.name: getattr(made, each.name) for each in fields(made)}, planes=planes,
                                  plain=planes > 0)
-
-
-# many parameters: each is a decision of the pass that makes blocks
-def tiled_convolution(
-    dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int, depth: int,
-    planes: int = 0,
-) -> geometry.TiledConvolution[int]:
-    """`convolution` by tiles, whose results lie in blocks of `block` filters, as those of `blocked_convolution` do.
-
-    dtype: bfloat16, for products of bfloat16 in sums of float32, or int32, for products of data of int8 or uint8 by a
-    weight of int8, in sums of int32. A word is what 32 bits hold: two or four channels. `window` counts words as
-    channels, and so do `data_block`, the words of a block of the data, and `data_strides`.
-
-    The rows of a tile are pixels with `depth` words of each, side by side: those of several blocks, or of a part of
-    one. Operand: the weight, in the dtype of the data or int8: `pack_rows` with `columns` of each group's (filters,
-    channels / depth * kernel * depth), in words.
-
-    planes: the data are plain, with so many channels in a single group, `data_strides` are in elements between their
-    (n, c, d, h, w), and a tile has the words of `depth` pixels, which are those of a row of the kernel, undilated.
-    """
-    return geometry.TiledConvolution(
-        dtype=dtype, window=window, data_strides=tuple(data_strides), planes=planes, data_block=data_block, block=block,
-        columns=columns, depth=depth, plain=planes > 0)
 
 
 def winograd_convolution(
@@ -501,11 +461,12 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     if isinstance(kernel, ChainKernel):
         return kernel.images * sum(flops(each) for each, _ in kernel.calls())
     g: Any = kernel.geometry
-    if isinstance(g, geometry.Gemm):
-        return 2 * g.batch * g.m * g.n * g.k
+    per = g.numbers_of_a_word if isinstance(g, geometry.WordProduct | geometry.TiledConvolution) else 1
+    if isinstance(g, geometry.Gemm | geometry.WordProduct):
+        return 2 * per * g.batch * g.m * g.n * g.k
     if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):
         return 0
     w = g.window
     if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):
         return 2 * w.batch * w.filters * w.channels * math.prod(winograd.grid(w.out)) * winograd.PLACES
-    return int(2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))
+    return int(2 * per * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))

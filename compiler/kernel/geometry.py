@@ -121,7 +121,7 @@ class Gemm(Geometry[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class WordProduct(Geometry[N]):
-    """See `calls.word_product`. a_strides: words between (b, m) of A; b_strides: between (b, k, n) of B."""
+    """See `word_calls.word_product`. a_strides: words between (b, m) of A; b_strides: between (b, k, n) of B."""
 
     template: ClassVar[str] = "word_product"
     baked: ClassVar[tuple[str, ...]] = ("dtype", "depth", "across", "lifted")
@@ -135,6 +135,11 @@ class WordProduct(Geometry[N]):
     depth: int
     across: bool
     lifted: bool
+
+    @property
+    def numbers_of_a_word(self) -> int:
+        """How many numbers of the data 32 bits hold."""
+        return 2 if self.dtype == "bfloat16" else 4
 
 
 # --- over windows: what is read, what is computed
@@ -304,7 +309,7 @@ class BlockedQuads(BlockedConvolution[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class TiledConvolution(OfData[N]):
-    """See `calls.tiled_convolution`. planes: channels of plain data; 0 where they lie in blocks."""
+    """See `word_calls.tiled_convolution`. planes: channels of plain data; 0 where they lie in blocks."""
 
     template: ClassVar[str] = "tiled_convolution"
     baked: ClassVar[tuple[str, ...]] = ("dtype", "data_block", "block", "columns", "depth", "plain", "flat")

@@ -29,6 +29,9 @@ from mxc.compiler.targets.preferences import (
 # 32 x 32 pixels have 64 tiles; docs/performance.md has what keeping more would gain, and cost.
 WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, kept_tiles=60, bands=8, line_bytes=64,
                          band=(24, 60), band_kernels=1024)
+# LLVM's names of CPUs whose `vdpbf16ps` takes no longer than a multiply-add. Intel's takes several times as long: on
+# Emerald Rapids ResNet-50 took 2.05 of its time in float32 by it, and products twice their time.
+FAST_PAIRS = "znver"
 TILES = Tiles(words=16)  # on CPUs that have them: `CpuTarget.prefers`
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
@@ -46,7 +49,8 @@ FIGURES = Preferences(
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
     # Measured as times of products computed both ways.
-    products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
+    products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21)),
+                      words=4),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.
     recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
     # By reason: eight rows keep eight threads busy; 2^16 float32 are 256 KiB, which fit the cache of one core.

@@ -1,4 +1,4 @@
-"""Convolutions by the tiles of AMX, as `calls.tiled_convolution` defines them.
+"""Convolutions by the tiles of AMX, as `word_calls.tiled_convolution` defines them.
 
 A unit of work is a band of output rows of one image, and some of its filters:
 

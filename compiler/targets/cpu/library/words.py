@@ -1,4 +1,4 @@
-"""Products of matrices whose elements are words, as `calls.word_product` defines them: by tiles of AMX, or by register
+"""Products of matrices whose elements are words, as `word_calls.word_product` defines them: by tiles of AMX, or by register
 tiles whose instructions multiply the numbers of a word and add up their products.
 
 A unit of work is a chunk of rows times a group of column panels, of one batch:
@@ -107,9 +107,9 @@ def print_kernel(p: Printing) -> None:
     else:
         shapes = [(rows, vectors) for rows in range(1, isa.rows + 1) for vectors in range(1, isa.vectors + 1)]
         print_tiles(b, shapes, RowsCall.text(), tile, f"{RowsCall.text()}, i64 rows, i64 vectors", fits_of)
-    where = "ptr args, ptr noalias target, i64 batch, i64 column, i64 start, i64 words"
-    with b.function("pack_panel", where, internal=True) as (args, target, *place):
-        _Words(p, args).pack_panel(p.array(target), *place)
+    where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 words"
+    with b.function("pack_panels", where, internal=True) as (args, target, *place):
+        _Words(p, args).pack_panels(p.array(target), *place)
     where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
     with b.function("finish", where, internal=True) as (args, results, *place):
         _Words(p, args).store_rows(isa.tile("float32")[1], p.array(results), *place)
@@ -169,9 +169,8 @@ class _Words(Function):
             for grain in b.range(0, cut.grains):
                 begin = grain * cut.grain
                 words = b.minimum(cut.grain, g.k - begin)
-                for p in b.range(0, count):
-                    b.call("pack_panel", [self.args, panels.at(p * (cut.grain * cut.columns)).pointer, batch,
-                                          (panel0 + p) * cut.columns, begin, words])
+                b.call("pack_panels", [self.args, panels.pointer, cut.grain * cut.columns, batch, panel0 * cut.columns,
+                                       count, begin, words])
                 for t in b.range(0, cover.count):
                     v = t * cut.tall if self.isa.tiles else cover.start(t)
                     tall = b.minimum(cut.tall, rows - v) if self.isa.tiles else cover.rows(t)
@@ -208,29 +207,40 @@ class _Words(Function):
                 b.call("finish", [self.args, sums.at((i * amx.ROWS + first - start) * width).pointer, tile.batch,
                                   first, b.minimum(tile.rows - i * amx.ROWS, amx.ROWS), *place])
 
-    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, words: Value) -> None:
-        """Packs columns from `column` on as [words][NR]; past the end it puts anything."""
+    # many parameters: where the panels are, and what is packed
+    def pack_panels(
+        self, target: Array, pitch: Value, batch: Value, column: Value, panels: Value, start: Value, words: Value,
+    ) -> None:
+        """Packs panels from `column` on as [words][NR] each, `pitch` apart; past the end it puts anything."""
         b, g, lanes, width = self.b, self.g, self.lanes, self.isa.tile("float32")[1]
         of_batch, _, line = g.b_strides
         if g.across:
-            self._pack_across(Array(b, target.pointer, "int32"), batch * of_batch + column, g.n - column, start, words)
+            matrix = Array(b, self.b_matrix.pointer, "bfloat16").at(batch * of_batch + column)
+            self._pack_across(Array(b, target.pointer, "int32"), pitch, matrix, (panels, g.n - column), (start, words))
             return
-        source = self.b_matrix.at(batch * of_batch + column * line + start)
-        pack_lines(self.epilogue, lanes, target, Lines(source, g.n - column, line, b.lift(1), words), width)
-        if g.lifted:
-            for k in b.range(0, words * width, lanes):
-                target.put(k, b.binary("xor", target.vector(k, lanes), b.number(LIFT, self.zero.type)))
+        for p in b.range(0, panels):
+            here, first = target.at(p * pitch), column + p * width
+            source = self.b_matrix.at(batch * of_batch + first * line + start)
+            pack_lines(self.epilogue, lanes, here, Lines(source, g.n - first, line, b.lift(1), words), width)
+            if g.lifted:
+                for k in b.range(0, words * width, lanes):
+                    here.put(k, b.binary("xor", here.vector(k, lanes), b.number(LIFT, self.zero.type)))
 
-    def _pack_across(self, target: Array, place: Value, valid: Value, start: Value, words: Value) -> None:
-        """Packs pairs of rows of bfloat16, whose columns lie together."""
+    def _pack_across(
+        self, target: Array, pitch: Value, matrix: Array, across: tuple[Value, Value], along: tuple[Value, Value],
+    ) -> None:
+        """Packs pairs of rows of bfloat16, whose columns lie together: all panels' parts of a pair before the next one,
+        which may be pages away. across: panels, and columns that are there. along: the first word, and how many."""
         b, lanes, width, step = self.b, self.lanes, self.isa.tile("float32")[1], self.g.b_strides[1]
-        matrix = Array(b, self.b_matrix.pointer, "bfloat16").at(place)
-        masks = [b.first_lanes(b.minimum(valid, width) - j, lanes) for j in range(0, width, lanes)]
+        (panels, valid), (start, words) = across, along
         for k in b.range(0, words):
             rows = [matrix.at(((start + k) * 2 + i) * step) for i in range(2)]
-            for j, mask in zip(range(0, width, lanes), masks, strict=True):
-                low, high = (b.convert("zext", row.vector(j, lanes, mask), "i32") for row in rows)
-                target.put(k * width + j, b.binary("or", low, b.binary("shl", high, b.number(16, high.type))))
+            for p in b.range(0, panels):
+                left, here = valid - p * width, target.at(p * pitch + k * width)
+                for j in range(0, width, lanes):
+                    mask = b.first_lanes(b.minimum(left, width) - j, lanes)
+                    low, high = (b.convert("zext", row.vector(p * width + j, lanes, mask), "i32") for row in rows)
+                    here.put(j, b.binary("or", low, b.binary("shl", high, b.number(16, high.type))))
 
 
 @dataclass(frozen=True)
