@@ -1061,6 +1061,13 @@ static int mxc__has_word(const char *words, const char *word, size_t length) {
     return 0;
 }
 
+/* Whether the system lets this process use a feature that the CPU has. Linux wants to be asked for AMX, once for all
+ * threads of a process, before code with tiles runs. */
+static int mxc__may_use(const char *feature) {
+    enum { request = 0x1023, tiles = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    return strncmp(feature, "amx", 3) != 0 || syscall(SYS_arch_prctl, request, tiles) == 0;
+}
+
 /* Refuse code for another system, or for a CPU that has what this one lacks. */
 static void mxc__check_cpu(mxc__context *context, const mxc__json *manifest) {
     const mxc__json *parts = mxc__member(context, manifest, "parts", MXC__OBJECT);
@@ -1077,14 +1084,15 @@ static void mxc__check_cpu(mxc__context *context, const mxc__json *manifest) {
     while (*features != 0) {
         length = strcspn(features, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, features);
-        if (length > 0 && length < sizeof word && !mxc__has_word(flags, word, length)
+        if (length > 0 && length < sizeof word && !(mxc__has_word(flags, word, length) && mxc__may_use(word))
             && used + length + 2 < sizeof missing)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used > 0 ? ", " : "", word);
         features += length + (features[length] == ' ');
     }
     if (used > 0)
-        mxc__fail(context, MXC_OTHER_CPU, "it was compiled for a CPU with features that this one lacks: %s; compile "
-                  "the model for a lower level, as with --target cpu:x86-64-v2", missing);
+        mxc__fail(context, MXC_OTHER_CPU, "it was compiled for a CPU with features that this one lacks%s: %s; compile "
+                  "the model for a lower level, as with --target cpu:x86-64-v2",
+                  strstr(missing, "amx_") != NULL ? ", or the system refuses" : "", missing);
     mxc__line_of(text, "vendor_id", here, sizeof here);
     used = strlen(here);
     mxc__line_of(text, "cpu family", word, sizeof word);

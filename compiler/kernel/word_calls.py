@@ -32,11 +32,10 @@ def word_product(
 
 
 def by_words(dtype: str, sizes: tuple[int, int, int, int], figures: Preferences) -> bool:
-    """Whether a product of bfloat16, whose rows lie together, is one of words: (batch, m, n, k)."""
-    _, m, n, k = sizes
-    if dtype != "bfloat16" or (figures.pairs is None and figures.tiles is None) or figures.products is None or k % 2:
-        return False
-    return m >= figures.products.words and n > 0 and bool(depth_of(k // 2, figures.tiles))
+    """Whether a product of bfloat16 with A's rows lying together is one of words. sizes: (batch, m, n, k)."""
+    has_words = figures.pairs is not None or figures.tiles is not None
+    return (dtype == "bfloat16" and has_words and 0 not in sizes and sizes[3] % 2 == 0
+            and bool(depth_of(sizes[3] // 2, figures.tiles)))
 
 
 def depth_of(words: int, tiles: Tiles | None) -> int:

@@ -98,14 +98,12 @@ class Products:
     at most the two numbers of `moderate`. With 767 and (1024, 3072), results of 700 x 9000 and 1000 x 3000 have it read
     in place, and 1000 x 4000 has it packed. at_once: each (rows, columns, elements) says that up to `rows` rows are
     computed in one pass over the other matrix if that has at least so many columns and elements: with (4, 2, 2^18), 4
-    rows times 512 x 512 are, and 5 rows are not. words: products of bfloat16 of so many rows and more multiply words
-    (`word_product`), where the target has tiles or pairs; for fewer rows each number of the matrix is read once.
+    rows times 512 x 512 are, and 5 rows are not.
     """
 
     few: int
     moderate: tuple[int, int]
     at_once: tuple[tuple[int, int, int], ...]
-    words: int
 
 
 @dataclass(frozen=True)

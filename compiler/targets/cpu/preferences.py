@@ -49,8 +49,7 @@ FIGURES = Preferences(
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
     # Measured as times of products computed both ways.
-    products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21)),
-                      words=4),
+    products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.
     recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
     # By reason: eight rows keep eight threads busy; 2^16 float32 are 256 KiB, which fit the cache of one core.
