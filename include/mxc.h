@@ -56,8 +56,8 @@ typedef struct mxc_error {
 typedef struct mxc_model mxc_model;     /* an artifact, mapped and checked; any number of threads may use it at once */
 typedef struct mxc_session mxc_session; /* memory for runs of one plan; one thread at a time may use it */
 
-/* An input or output of a plan. dtype: "float32", "float16", "float64", "uint8", "int8", "int32", "int64" or "bool", in
- * C order. optional: whether it may be left as it is, which is all 0: labels, which inference hardly ever reads. */
+/* An input or output of a plan. dtype: "float32", "float16", "bfloat16", "float64", "uint8", "int8", "int32", "int64"
+ * or "bool", in C order. optional: whether it may be left as it is, which is all 0: labels, which inference hardly ever reads. */
 typedef struct mxc_array {
     const char *name, *dtype;
     int ndim;
@@ -614,10 +614,11 @@ static void mxc__known(mxc__context *context, const mxc__json *object, const cha
 }
 
 static int64_t mxc__itemsize(mxc__context *context, const char *dtype) {
-    static const char *const NAMES[] = {"float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"};
-    static const int SIZES[] = {4, 8, 2, 1, 4, 1, 8, 1};
+    static const char *const NAMES[] = {"float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool",
+                                        "bfloat16"};
+    static const int SIZES[] = {4, 8, 2, 1, 4, 1, 8, 1, 2};
     int i;
-    for (i = 0; i < 8; i++)
+    for (i = 0; i < 9; i++)
         if (strcmp(dtype, NAMES[i]) == 0) return SIZES[i];
     mxc__fail(context, MXC_DAMAGED, "its content is not of the form that mxc writes (the dtype %s)", dtype);
     return 0;

@@ -1,5 +1,4 @@
-"""Convolutions and products by tiles, whose rows are words: 32 bits that hold two numbers of bfloat16, or four of 8 bits.
-"""
+"""Convolutions by tiles, whose rows are words: 32 bits that hold two numbers of bfloat16, or four of 8 bits."""
 from __future__ import annotations
 
 from math import prod

@@ -74,7 +74,7 @@ def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options
     """In int32 by kernels over four elements of the rows at a time, where the target has them; else in float64, which
     holds all such sums."""
     data, weight = inputs
-    if has_quads(options) and prod(builder.shape(data)):
+    if has_quads(options) and 0 not in builder.shape(data):
         return product_by_quads(builder, node, data, weight, options)
     wide = [as_dtype(builder, entry, "float64") for entry in inputs]
     made = builder.make("FullyConnected", *wide, name=node.name, no_bias=True, flatten=False,

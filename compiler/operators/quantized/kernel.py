@@ -28,6 +28,7 @@ def blocked_quads_call(c: CallNode, params: Params) -> Called:
 def int8_product_call(c: CallNode, params: Params) -> Called:
     (rows, depth), (columns, _) = c.shape(0), c.shape(1)
     words = depth // 4
-    made = word_calls.word_product("int32", (1, rows, columns, words), (rows * words, words), (columns * words, 1, words),
-                              word_calls.depth_of(words, c.prefers.tiles), lifted=params.lifted)
+    sizes, of_a, of_b = (1, rows, columns, words), (rows * words, words), (columns * words, 1, words)
+    made = word_calls.word_product("int32", sizes, of_a, of_b, word_calls.depth_of(words, c.prefers.tiles),
+                                   lifted=params.lifted)
     return made, (1, 2)

@@ -1,7 +1,7 @@
 """Tiles of AMX: two tiles of rows times two of columns, whose sums are four tiles.
 
-The tiles' registers are 0 to 3 for sums, 4 and 5 for rows, 6 and 7 for columns. What is multiplied and added in one lane
-is a word: 32 bits that hold four numbers of 8 bits, or two of bfloat16.
+The tiles' registers are 0 to 3 for sums, 4 and 5 for rows, 6 and 7 for columns. What is multiplied and added in one
+lane is a word: 32 bits that hold four numbers of 8 bits, or two of bfloat16.
 """
 from __future__ import annotations
 

@@ -8,19 +8,19 @@ A unit of work is a band of output rows of one image, and some of its filters:
             two tiles of sums by two (+)= pixels x filters
             after the last grain: the sums are stored, and the epilogue runs over them
 
-A tile (amx.py) reads pixels that lie equally far apart. So the copy has the pixels of each phase of the strides together, and the
-results of a band are computed as one long row: what lies between the rows of results, under the kernel's reach, is
-computed too and left. Plain data are copied as they lie, and a tile has pixels of one row of results.
+A tile (amx.py) reads pixels that lie equally far apart. So the copy has the pixels of each phase of the strides
+together, and the results of a band are computed as one long row: what lies between the rows of results, under the
+kernel's reach, is computed too and left. Plain data are copied as they lie, and a tile has pixels of one row of
+results.
 """
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
 from mxc.compiler.kernel.geometry import TiledConvolution
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value, lanes_of, vector_type
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.library.amx import (
     AT_ONCE,
     CONFIGURATION,
@@ -35,9 +35,8 @@ from mxc.compiler.targets.cpu.library.amx import (
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
-from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import print_tiles
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -187,9 +186,9 @@ class _Tiled(Function):
                     row = ((group * cut.filters + f) * cut.steps + begin) * (g.depth * g.columns)
                     for v in b.range(0, count, AT_ONCE * ROWS):
                         here = sums.at(v * keep)
-                        starts = [copy.at(self._place(v + i * ROWS)).pointer for i in range(AT_ONCE)]
+                        start, other = (copy.at(self._place(v + i * ROWS)).pointer for i in range(AT_ONCE))
                         tiles = b.select(count - v > ROWS, b.lift(AT_ONCE), b.lift(1))
-                        given = TilesCall(*starts, b.lift(cut.apart * WORD), offsets.at(begin).pointer, steps,
+                        given = TilesCall(start, other, b.lift(cut.apart * WORD), offsets.at(begin).pointer, steps,
                                           self.weight.at(row).pointer, here.pointer, b.minimum(grain, 1))
                         b.call("multiply", [*given.values(), tiles, vectors])
                         with b.when(ends):
@@ -317,12 +316,12 @@ class _Tiled(Function):
         """The epilogue over finished sums: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
         b, w, lanes, columns = self.b, self.window, self.lanes, self.g.columns
         for j in b.range(0, vectors):
-            here, axes = tile.at(j * lanes), [image, block + j, Lane(b.lift(0))]
+            here = tile.at(j * lanes)
+            axes: list[Axis] = [image, block + j, Lane(b.lift(0))]
             if self.g.flat:
                 walk = self.epilogue.walk([*axes, pixel], 3)
                 for i in b.range(0, pixels):
                     walk.moved(i).store(here.vector(i * columns, lanes), self.dtype)
                 continue
             for i in b.range(0, pixels):
-                place: list[Axis] = [*axes, *split(pixel + i, w.out)]
-                self.epilogue.store(place, here.vector(i * columns, lanes), self.dtype)
+                self.epilogue.store([*axes, *split(pixel + i, w.out)], here.vector(i * columns, lanes), self.dtype)

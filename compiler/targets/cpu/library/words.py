@@ -1,5 +1,5 @@
-"""Products of matrices whose elements are words, as `word_calls.word_product` defines them: by tiles of AMX, or by register
-tiles whose instructions multiply the numbers of a word and add up their products.
+"""Products of matrices whose elements are words, as `word_calls.word_product` defines them: by tiles of AMX, or by
+register tiles whose instructions multiply the numbers of a word and add up their products.
 
 A unit of work is a chunk of rows times a group of column panels, of one batch:
 
@@ -198,8 +198,9 @@ class _Words(Function):
             return
         starts = [b.minimum(tile.row + i * amx.ROWS, g.m - height) for i in range(amx.AT_ONCE)]
         both = b.select(tile.rows > amx.ROWS, b.lift(amx.AT_ONCE), b.lift(1))
-        tiles = amx.TilesCall(*(a.at(start * pitch).pointer for start in starts), pitch * amx.WORD, offsets,
-                              tile.words // g.depth, panel.pointer, sums.pointer, tile.more)
+        first, second = (a.at(start * pitch).pointer for start in starts)
+        tiles = amx.TilesCall(first, second, pitch * amx.WORD, offsets, tile.words // g.depth, panel.pointer,
+                              sums.pointer, tile.more)
         b.call("multiply", [*tiles.values(), both, vectors])
         with b.when(tile.ends):
             for i, start in enumerate(starts):
