@@ -9,7 +9,6 @@ from math import prod
 from mxc.compiler.graph.building import as_dtype, as_shape, other_axes
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
-from mxc.compiler.kernel.word_calls import depth_of
 
 
 def has_quads(options: Options) -> bool:
@@ -114,7 +113,7 @@ def product_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Ent
     out of the sums again, unless the target has tiles. None where `node` is that already."""
     (rows, depth), tiles = builder.shape(data), options.prefers.tiles
     lifted, more = builder.dtype(data) == "int8" and tiles is None, -depth % 4
-    if tiles is not None and not depth_of((depth + more) // 4, tiles):
+    if tiles is not None and not tiles.depth((depth + more) // 4):
         more = -depth % (4 * tiles.words)
     if node.params.lifted or not (lifted or more):
         return None

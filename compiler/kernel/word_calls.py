@@ -39,12 +39,8 @@ def by_words(dtype: str, sizes: tuple[int, int, int, int], figures: Preferences)
 
 
 def depth_of(words: int, tiles: Tiles | None) -> int:
-    """Words of a tile's row where the depth has `words`: as many as divide it; 0 where they would fill less than half
-    of it, though the depth has more. 1 without tiles."""
-    if tiles is None:
-        return 1
-    depth = next((n for n in range(tiles.words, 0, -1) if words % n == 0), 0) if words else 0
-    return depth if 2 * depth >= tiles.words or depth == words else 0
+    """`Tiles.depth`, and 1 without tiles."""
+    return 1 if tiles is None else tiles.depth(words)
 
 
 # many parameters: each is a decision of the pass that makes blocks

@@ -204,6 +204,12 @@ class Tiles:
 
     words: int
 
+    def depth(self, words: int) -> int:
+        """How many words a tile's row has where a product's depth has `words`: as many as divide it; 0 where they would
+        fill less than half of it, though the depth has more."""
+        depth = next((n for n in range(self.words, 0, -1) if words % n == 0), 0) if words else 0
+        return depth if 2 * depth >= self.words or depth == words else 0
+
 
 @dataclass(frozen=True)
 class Preferences:
