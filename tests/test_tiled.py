@@ -26,7 +26,8 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.ops.dtypes import widened
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.decompose import decompose
-from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.machine.isa import AMX, AVX512, AVX512_BF16, Isa
+from mxc.compiler.targets.cpu.target import CpuTarget
 from mxc.compiler.targets.preferences import Preferences, Tiles
 
 LANES, COLUMNS = 16, 32
@@ -262,3 +263,12 @@ def test_products_of_bfloat16(name: str) -> None:
     x, w = (widened(a.asnumpy()).astype(np.float64) for a in (one, two))
     want = x @ w if name == "batch_dot" else x[0] @ w[0]
     np.testing.assert_allclose(got.astype("float32").asnumpy(), want, rtol=8e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("cpu, isa, pairs, tiles", [
+    ("znver4", AVX512_BF16, True, False), ("cooperlake", AVX512_BF16, False, False),
+    ("sapphirerapids", AMX, False, True), ("skylake-avx512", AVX512, False, False)])
+def test_cpus_choose_what_is_fast_there(cpu: str, isa: Isa, pairs: bool, tiles: bool) -> None:
+    """`vdpbf16ps` is slow on Intel's."""
+    prefers = CpuTarget(cpu, isa.features).prefers
+    assert (prefers.pairs is not None, prefers.tiles is not None) == (pairs, tiles)

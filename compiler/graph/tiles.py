@@ -25,6 +25,8 @@ def tiled(
         inner, depth = per, params.kernel[-1]
         if groups > 1 or rank == 1 or depth > tiles.words or (*params.dilate, 1)[rank - 1] > 1:
             return None
+    elif shape[-1] % per:
+        return None
     else:
         blocks, words = shape[1] // groups, shape[-1] // per
         depth = words * next(n for n in range(max(1, tiles.words // words), 0, -1) if blocks % n == 0)

@@ -168,12 +168,13 @@ class _Regions:
         are plain.
         """
         data = node.inputs[0]
-        source = self.blocked(data) if block > 1 else self.plain(data)
-        made = tiled(self.builder, node, source, self.plain(node.inputs[1]), self.options, filters)
-        if made is not None:
-            return made
+        source_of = self.blocked if block > 1 else self.plain
+        if self.graph.dtype(data) == "bfloat16":
+            made = tiled(self.builder, node, source_of(data), self.plain(node.inputs[1]), self.options, filters)
+            if made is not None:
+                return made
         packed = self.packed(node, block)
-        columns = self.builder.shape(packed)[-1]
+        source, columns = source_of(data), self.builder.shape(packed)[-1]
         paired = block > 1 and self.options.prefers.pairs is not None and self.graph.dtype(data) == "bfloat16"
         if paired:
             packed = self.in_pairs(packed)

@@ -78,7 +78,7 @@ class CpuTarget:
         figures = preferences.FIGURES
         if self._figures is None or self._figures[0] is not figures:
             pays = self.isa.pairs and self.cpu.startswith(preferences.FAST_PAIRS)
-            pairs, tiles = figures.pairs if pays else None, preferences.TILES if self.isa.tiles else None
+            pairs, tiles = figures.pairs if pays else None, figures.tiles if self.isa.tiles else None
             self._figures = figures, replace(figures, pairs=pairs, tiles=tiles)
         return self._figures[1]
 
