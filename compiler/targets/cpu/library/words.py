@@ -188,7 +188,7 @@ class _Words(Function):
     def _tile(self, tile: _Tile, a: Array, panel: Array, sums: Array, offsets: Value, height: Value) -> None:
         """Multiplies a tile of rows by a panel; the epilogue follows after the last grain."""
         b, g, pitch, width = self.b, self.g, self.g.a_strides[1], self.isa.tile("float32")[1]
-        vectors = b.select(tile.columns > self.lanes, b.lift(2), b.lift(1))
+        vectors: Value = ceil_div(tile.columns, self.lanes)
         place = [tile.column, tile.columns]
         if not self.isa.tiles:
             given = RowsCall(a.at(tile.row * pitch).pointer, pitch, panel.pointer, tile.words, sums.pointer, tile.more)
@@ -198,8 +198,8 @@ class _Words(Function):
             return
         starts = [b.minimum(tile.row + i * amx.ROWS, g.m - height) for i in range(amx.AT_ONCE)]
         both = b.select(tile.rows > amx.ROWS, b.lift(amx.AT_ONCE), b.lift(1))
-        first, second = (a.at(start * pitch).pointer for start in starts)
-        tiles = amx.TilesCall(first, second, pitch * amx.WORD, offsets, tile.words // g.depth, panel.pointer,
+        here, there = (a.at(start * pitch).pointer for start in starts)
+        tiles = amx.TilesCall(here, there, pitch * amx.WORD, offsets, tile.words // g.depth, panel.pointer,
                               sums.pointer, tile.more)
         b.call("multiply", [*tiles.values(), both, vectors])
         with b.when(tile.ends):
