@@ -36,7 +36,6 @@ def tiled(
                         block=lanes, columns=columns, depth=depth, **geometry(node))
 
 
-# many parameters: each is a number of the layout
 def packed_words(
     builder: GraphBuilder, weight: Entry, groups: int, per: int, inner: int, columns: int, name: str,
 ) -> Entry:

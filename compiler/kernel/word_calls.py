@@ -43,7 +43,6 @@ def depth_of(words: int, tiles: Tiles | None) -> int:
     return 1 if tiles is None else tiles.depth(words)
 
 
-# many parameters: each is a decision of the pass that makes blocks
 def tiled_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int, depth: int,
     planes: int = 0,

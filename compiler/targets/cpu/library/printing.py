@@ -70,7 +70,6 @@ class Function:
             self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype, mask)
 
 
-    # many parameters: where the results are in the output
     def store_rows(
         self, width: int, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
     ) -> None:

@@ -208,7 +208,6 @@ class _Words(Function):
                 b.call("finish", [self.args, sums.at((i * amx.ROWS + first - start) * width).pointer, tile.batch,
                                   first, b.minimum(tile.rows - i * amx.ROWS, amx.ROWS), *place])
 
-    # many parameters: where the panels are, and what is packed
     def pack_panels(
         self, target: Array, pitch: Value, batch: Value, column: Value, panels: Value, start: Value, words: Value,
     ) -> None:
