@@ -56,8 +56,8 @@ typedef struct mxc_error {
 typedef struct mxc_model mxc_model;     /* an artifact, mapped and checked; any number of threads may use it at once */
 typedef struct mxc_session mxc_session; /* memory for runs of one plan; one thread at a time may use it */
 
-/* An input or output of a plan. dtype: "float32", "float16", "float64", "uint8", "int8", "int32", "int64" or "bool", in
- * C order. optional: whether it may be left as it is, which is all 0: labels, which inference hardly ever reads. */
+/* An input or output of a plan. dtype: "float32", "float16", "bfloat16", "float64", "uint8", "int8", "int32", "int64"
+ * or "bool", in C order. optional: whether it may be left as it is, which is all 0: labels, which inference hardly ever reads. */
 typedef struct mxc_array {
     const char *name, *dtype;
     int ndim;
@@ -614,10 +614,11 @@ static void mxc__known(mxc__context *context, const mxc__json *object, const cha
 }
 
 static int64_t mxc__itemsize(mxc__context *context, const char *dtype) {
-    static const char *const NAMES[] = {"float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"};
-    static const int SIZES[] = {4, 8, 2, 1, 4, 1, 8, 1};
+    static const char *const NAMES[] = {"float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool",
+                                        "bfloat16"};
+    static const int SIZES[] = {4, 8, 2, 1, 4, 1, 8, 1, 2};
     int i;
-    for (i = 0; i < 8; i++)
+    for (i = 0; i < 9; i++)
         if (strcmp(dtype, NAMES[i]) == 0) return SIZES[i];
     mxc__fail(context, MXC_DAMAGED, "its content is not of the form that mxc writes (the dtype %s)", dtype);
     return 0;
@@ -1061,6 +1062,13 @@ static int mxc__has_word(const char *words, const char *word, size_t length) {
     return 0;
 }
 
+/* Whether the system lets this process use a feature that the CPU has. Linux wants to be asked for AMX, once for all
+ * threads of a process, before code with tiles runs. */
+static int mxc__may_use(const char *feature) {
+    enum { request = 0x1023, tiles = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    return strncmp(feature, "amx", 3) != 0 || syscall(SYS_arch_prctl, request, tiles) == 0;
+}
+
 /* Refuse code for another system, or for a CPU that has what this one lacks. */
 static void mxc__check_cpu(mxc__context *context, const mxc__json *manifest) {
     const mxc__json *parts = mxc__member(context, manifest, "parts", MXC__OBJECT);
@@ -1077,14 +1085,15 @@ static void mxc__check_cpu(mxc__context *context, const mxc__json *manifest) {
     while (*features != 0) {
         length = strcspn(features, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, features);
-        if (length > 0 && length < sizeof word && !mxc__has_word(flags, word, length)
+        if (length > 0 && length < sizeof word && !(mxc__has_word(flags, word, length) && mxc__may_use(word))
             && used + length + 2 < sizeof missing)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used > 0 ? ", " : "", word);
         features += length + (features[length] == ' ');
     }
     if (used > 0)
-        mxc__fail(context, MXC_OTHER_CPU, "it was compiled for a CPU with features that this one lacks: %s; compile "
-                  "the model for a lower level, as with --target cpu:x86-64-v2", missing);
+        mxc__fail(context, MXC_OTHER_CPU, "it was compiled for a CPU with features that this one lacks%s: %s; compile "
+                  "the model for a lower level, as with --target cpu:x86-64-v2",
+                  strstr(missing, "amx_") != NULL ? ", or the system refuses" : "", missing);
     mxc__line_of(text, "vendor_id", here, sizeof here);
     used = strlen(here);
     mxc__line_of(text, "cpu family", word, sizeof word);

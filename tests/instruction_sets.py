@@ -175,6 +175,7 @@ SETS = (
     InstructionSet("AVX-512", isa_module.AVX512, V4.name, V4.features, emulator=bochs.Bochs()),
     InstructionSet("AVX-512 VNNI", isa_module.AVX512_VNNI, V4.name, f"{V4.features},+avx512vnni"),
     InstructionSet("AVX-512 BF16", isa_module.AVX512_BF16, V4.name, f"{V4.features},+avx512vnni,+avx512bf16"),
+    InstructionSet("AMX", isa_module.AMX, V4.name, f"{V4.features},{isa_module.AMX.features}"),
     InstructionSet("NEON", isa_module.NEON, "generic", "+neon", "aarch64", emulator=aarch64.Qemu()),
 )
 OWN = next((each for each in SETS if each.isa is isa_module.native()), SETS[0])  # the widest that this machine has

@@ -10,7 +10,7 @@ from instruction_sets import InstructionSet
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
 from mxc.compiler.kernel.calls import linear
-from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution
+from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution, WordProduct
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.ops.dtypes import converted, numpy_dtype, widened
@@ -45,7 +45,7 @@ def depth_of(call: CallKernel) -> float:
     g: Any = call.geometry
     if isinstance(g, WinogradConvolution) and g.transforms:
         return 4.0
-    return max(1.0, math.sqrt(g.k if isinstance(g, Gemm) else math.prod(g.window.kernel)) / 4)
+    return max(1.0, math.sqrt(g.k if isinstance(g, Gemm | WordProduct) else math.prod(g.window.kernel)) / 4)
 
 
 def values(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from mxc.compiler.targets.reference import interpreter
 
 
 class FixedTiles:
-    """A target with register tiles of 4 x 8, vectors of 4 and the CPU's figures."""
+    """A target with register tiles of 4 x 8, vectors of 4 and the CPU's figures, without tiles of AMX."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
         return 4, 8
@@ -28,7 +28,7 @@ class FixedTiles:
 
     @property
     def prefers(self) -> Preferences:
-        return preferences.FIGURES
+        return replace(preferences.FIGURES, tiles=None)
 
 
 def options(**fields: object) -> Options:

@@ -13,6 +13,7 @@ import pytest
 import test_blocked
 import test_plain_winograd
 import test_quads
+import test_tiled
 import test_winograd
 from instruction_sets import OWN, RUNNING, SETS, InstructionSet, filled, report
 from kernel_cases import every_kernel
@@ -37,7 +38,7 @@ from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build.jobs import job_of
 from mxc.compiler.targets.cpu.machine import host
-from mxc.compiler.targets.cpu.machine.isa import NEON, Isa, native
+from mxc.compiler.targets.cpu.machine.isa import AMX, NEON, Isa, native
 from mxc.compiler.targets.cpu.machine.levels import LEVELS, Level
 
 OTHERS = [each for each in SETS if each.processor is None or each.is_emulated]
@@ -45,7 +46,7 @@ FLAGS = frozenset(host.host_parts()["features"].split())
 
 
 def templates(isa: Isa) -> list[CallKernel]:
-    """A kernel of every template of the library."""
+    """A kernel of every template of the library that the set has."""
     forms = [gemm_case(case, isa) for case in (GEMMS[1], GEMMS[11], GEMMS[13], GEMMS[21])]
     for kind in KINDS:
         forms += [convolution_case(kind, WINDOWS["stride"], "float32", isa),
@@ -57,13 +58,16 @@ def templates(isa: Isa) -> list[CallKernel]:
     forms += [test_quads.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("uint8", "int8")]
     forms += [test_blocked.depthwise_case(test_blocked.DEPTHWISE["same"], "float32", isa)]
     forms += [test_winograd.kernel_case(test_winograd.SIZES["several images"], isa)]
+    if isa.tiles:
+        forms += [test_tiled.case(test_blocked.WINDOWS["same"], dtype) for dtype in test_tiled.DTYPES]
+    forms += [test_tiled.product_case(test_tiled.PRODUCTS[3], kind, isa) for kind in test_tiled.KINDS]
     side, _ = test_winograd.given_case(test_winograd.SIZES["several images"], isa)[0]
     forms += test_plain_winograd.every_kernel(test_plain_winograd.geometry(*test_plain_winograd.SIZES["two"], isa), isa)
     return [*(call for call, _ in forms), side]
 
 
 def test_every_template_is_there() -> None:
-    assert {call.template for call in templates(OWN.isa)} == set(library.MODULES)
+    assert {call.template for call in templates(AMX)} == set(library.MODULES)
 
 
 @pytest.mark.skipif(not OTHERS, reason="this machine has every set")

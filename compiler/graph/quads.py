@@ -107,22 +107,18 @@ def blocked_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Ent
     return made
 
 
-def product_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
-    """Sums of products of rows as those of a convolution of one tap, whose image is the weight: a pixel for each of its
-    rows. Its filters are the rows of data, from which 128 is taken where they are uint8."""
-    (rows, depth), filters = builder.shape(data), builder.shape(weight)[0]
-    unsigned = builder.dtype(data) == "uint8"
-    if unsigned:
-        data = builder.make("_minus_scalar", as_dtype(builder, data, "int32"), scalar=128)
-        data = as_dtype(builder, data, "int8")
-    image = as_shape(builder, builder.make("transpose", weight, axes=(1, 0)), (1, depth, 1, filters))
-    fours, block = quads(builder, image, 1, 128), options.target.tile("int32")[0]
-    packed = builder.make("_mxc_pack_rows", as_shape(builder, quads(builder, data, 1), (1, rows, -(-depth // 4))),
-                          block=block, name=f"{node.name}_packed")
-    made = builder.make("_mxc_quad_convolution", fours, packed, name=node.name, kernel=(1, 1), stride=(1, 1),
-                        dilate=(1, 1), pad=(0, 0), num_filter=rows, num_group=1, block=block)
-    made = builder.make("broadcast_sub", as_shape(builder, made, (rows, filters)),
-                        as_shape(builder, excess(builder, data), (rows, 1)))
-    if unsigned:
-        made = builder.make("broadcast_add", made, as_shape(builder, excess(builder, weight), (1, filters)))
-    return made
+def product_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options,
+                     ) -> list[Entry] | None:
+    """Sums of products of rows that are whole words, of data of uint8; 128 is added to the weight of others and taken
+    out of the sums again, unless the target has tiles. None where `node` is that already."""
+    (rows, depth), tiles = builder.shape(data), options.prefers.tiles
+    lifted, more = builder.dtype(data) == "int8" and tiles is None, -depth % 4
+    if tiles is not None and not tiles.depth((depth + more) // 4):
+        more = -depth % (4 * tiles.words)
+    if node.params.lifted or not (lifted or more):
+        return None
+    long = [with_zeros(builder, each, {1: (0, more)}) for each in (data, weight)]
+    made = builder.make("_mxc_int8_product", *long, name=node.name, lifted=lifted)
+    if lifted:
+        made = builder.make("broadcast_sub", made, as_shape(builder, excess(builder, data), (rows, 1)))
+    return [made]

@@ -462,11 +462,12 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
         return kernel.images * sum(flops(each) for each, _ in kernel.calls())
     g: Any = kernel.geometry
     g = g.whole if isinstance(g, geometry.Parts) else g
-    if isinstance(g, geometry.Gemm):
-        return 2 * g.batch * g.m * g.n * g.k
+    per = g.numbers_of_a_word if isinstance(g, geometry.WordProduct | geometry.TiledConvolution) else 1
+    if isinstance(g, geometry.Gemm | geometry.WordProduct):
+        return 2 * per * g.batch * g.m * g.n * g.k
     if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):
         return 0
     w = g.window
     if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):
         return 2 * w.batch * w.filters * w.channels * math.prod(winograd.grid(w.out)) * winograd.PLACES
-    return int(2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))
+    return int(2 * per * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))

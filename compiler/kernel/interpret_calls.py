@@ -95,6 +95,15 @@ def _part(whole: Any, buffers: Sequence[np.ndarray], start: int, stop: int) -> t
     return whole, (data, kept.ravel())
 
 
+def _word_product(g: records.WordProduct[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    per, of_b = 2 if g.dtype == "bfloat16" else 4, list(g.b_strides)
+    a = _strided(buffers[0], (g.batch, g.m, g.k * per), (g.a_strides[0] * per, g.a_strides[1] * per, 1))
+    if not g.across:
+        of_b = [of_b[0] * per, 1, of_b[2] * per]
+    b = _strided(buffers[1], (g.batch, g.k * per, g.n), of_b)
+    return a.astype(np.float64) @ (b.astype(np.float64) + 128 * g.lifted)
+
+
 def _taps(w: Window[int]) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
     """For each tap of the kernel: its position, the slices of the output that it adds to, and the slices of the data
     that it reads for them."""
@@ -203,6 +212,20 @@ def _blocked_quads(g: records.BlockedQuads[int], buffers: Sequence[np.ndarray]) 
     out = _correlated(four, image, weight)
     if data.dtype == np.int8:
         out += 128 * weight.sum((2, 3, 4, 5)).reshape(-1, 1, 1, 1)
+    return out.reshape(w.batch, -1, g.block, *w.out)
+
+
+def _tiled_convolution(g: records.TiledConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    per = g.numbers_of_a_word
+    w, strides = replace(g.window, channels=per * g.window.channels), [per * step for step in g.data_strides]
+    packed = buffers[1].reshape(-1, g.columns, per).swapaxes(1, 2).ravel()
+    weight = _of_blocks(packed, w, per * (1 if g.plain else g.depth), g.columns)
+    data = np.zeros((w.batch, w.groups * w.channels, *w.data))
+    if g.plain:
+        data[:, :g.planes] = _data(replace(w, channels=g.planes), buffers[0], g.data_strides)[:, 0]
+    else:
+        data[:] = _block_data(w, buffers[0], strides, w.groups * w.channels, per * g.data_block)
+    out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
     return out.reshape(w.batch, -1, g.block, *w.out)
 
 
@@ -361,6 +384,7 @@ def _max_pool_grad(g: records.MaxPoolGrad[int], buffers: Sequence[np.ndarray]) -
 
 _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
     records.Gemm: _gemm,
+    records.WordProduct: _word_product,
     records.Convolution: _convolution,
     records.BlockedConvolution: _blocked_convolution,
     records.ConvolutionDataGrad: _convolution_data_grad,
@@ -381,6 +405,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.PlaneDataGrad: _convolution_data_grad,
     records.QuadConvolution: _quad_convolution,
     records.BlockedQuads: _blocked_quads,
+    records.TiledConvolution: _tiled_convolution,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
     records.Parts: _parts,

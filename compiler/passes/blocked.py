@@ -15,6 +15,7 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import blocked_by_quads
+from mxc.compiler.graph.tiles import tiled
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.kernel.plain import fits_panels, fits_planes, plane_waste
@@ -122,8 +123,9 @@ class _Regions:
         if (weight.node not in self.static or params.num_filter // groups % lanes or (not fills and groups > 1)
                 or (self.alone(node) and prod(params.kernel) == 1)):
             return None
-        source = self.blocked(data) if fills else self.plain(data)
-        return blocked_by_quads(self.builder, node, source, self.plain(weight), self.options)
+        source, weights = self.blocked(data) if fills else self.plain(data), self.plain(weight)
+        made = tiled(self.builder, node, source, weights, self.options, params.num_filter)
+        return made or blocked_by_quads(self.builder, node, source, weights, self.options)
 
     def alone(self, node: Node) -> bool:
         """Whether a convolution has no neighbour in blocks: its data would be rearranged for it alone, and its result
@@ -168,8 +170,14 @@ class _Regions:
         filters: may be more than the node has; the others are zero. block: channels in a block of the data; 1: the data
         are plain.
         """
-        data, packed = node.inputs[0], self.packed(node, block)
-        source, columns = self.blocked(data) if block > 1 else self.plain(data), self.builder.shape(packed)[-1]
+        data = node.inputs[0]
+        source_of = self.blocked if block > 1 else self.plain
+        if self.graph.dtype(data) == "bfloat16":
+            made = tiled(self.builder, node, source_of(data), self.plain(node.inputs[1]), self.options, filters)
+            if made is not None:
+                return made
+        packed = self.packed(node, block)
+        source, columns = source_of(data), self.builder.shape(packed)[-1]
         paired = block > 1 and self.options.prefers.pairs is not None and self.graph.dtype(data) == "bfloat16"
         if paired:
             packed = self.in_pairs(packed)

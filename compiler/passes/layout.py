@@ -18,6 +18,7 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, re
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.graph.quads import convolution_by_quads
+from mxc.compiler.kernel import word_calls
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.plain import fits_planes
@@ -138,8 +139,8 @@ def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry |
 
 def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
     data, weight = (builder.map[e] for e in node.inputs)
-    block = options.target.tile(builder.dtype(data))[1]
-    if not block:
+    block, (rows, depth) = options.target.tile(builder.dtype(data))[1], builder.shape(data)
+    if not block or word_calls.by_words(builder.dtype(data), (1, rows, node.params.num_hidden, depth), options.prefers):
         return None
     packed = _pack(builder, weight, (1, *builder.shape(weight)), block, node.name)
     return builder.make("_mxc_fully_connected", data, packed, name=node.name, num_hidden=node.params.num_hidden,
@@ -152,7 +153,7 @@ def layout(graph: Graph, options: Options) -> Graph:
 
     The matrix operators are convolutions, of numbers of 8 bits too, data gradients of these, and fully connected
     layers; a depthwise one has a form of its own. A convolution of few pixels keeps a weight that is not static, and so
-    does every fully connected layer: the product packs the parts that it uses.
+    does every fully connected layer: the product packs the parts that it uses, as products of words always do.
     """
     static = static_nodes(graph, options.static)
     fours: dict[tuple[Entry, Shape], Entry] = {}

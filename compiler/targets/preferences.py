@@ -230,6 +230,20 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """That convolutions and products of bfloat16 and of numbers of 8 bits are computed by tiles (`tiled_convolution` of
+    kernel/calls.py). words: 32 bits each, of a tile's row."""
+
+    words: int
+
+    def depth(self, words: int) -> int:
+        """How many words a tile's row has where a product's depth has `words`: as many as divide it; 0 where they would
+        fill less than half of it, though the depth has more."""
+        depth = next((n for n in range(self.words, 0, -1) if words % n == 0), 0) if words else 0
+        return depth if 2 * depth >= self.words or depth == words else 0
+
+
+@dataclass(frozen=True)
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
@@ -252,3 +266,4 @@ class Preferences:
     chains: Chains | None = None
     loops: Loops | None = None
     pairs: Pairs | None = None
+    tiles: Tiles | None = None

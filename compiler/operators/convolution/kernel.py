@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel import calls, ir, word_calls
 from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, template_axes, triple, window_of
 from mxc.compiler.kernel.geometry import Triple, Window
 from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
@@ -84,6 +84,17 @@ def blocked_convolution_call(c: CallNode, params: Params) -> Called:
         data_block //= 2
     made = calls.blocked_convolution(c.dtype(0), window, steps, data_block, params.block, params.columns, copied,
                                      paired=params.paired)
+    return made, blocked_axes(rank)
+
+
+def tiled_convolution_call(c: CallNode, params: Params) -> Called:
+    data, rank, per = c.shape(0), len(params.kernel), c.shape(1)[-1]
+    is_plain = len(data) == rank + 2
+    words = (data[0], -(-data[1] // per), *data[2:], 1) if is_plain else (*data[:-1], data[-1] // per)
+    window = blocked_window(params, words, c.out_shape, params.num_group, words[-1])
+    kind, steps = "bfloat16" if per == 2 else "int32", blocked_strides(data if is_plain else words, rank)
+    made = word_calls.tiled_convolution(kind, window, steps, words[-1], params.block, params.columns, params.depth,
+                                   data[1] if is_plain else 0)
     return made, blocked_axes(rank)
 
 

@@ -147,6 +147,20 @@ def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool
     return [blocks_of(out, params.block)]
 
 
+def tiled_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """Convolution without bias, whose result lies in blocks of channels; so do the data, or they are plain. The weight
+    has the words of `depth` pixels, or of so many channels, side by side."""
+    data, packed = inputs
+    per, groups, is_plain = packed.shape[-1], params.num_group, data.ndim == len(params.kernel) + 2
+    plain = data if is_plain else plain_of(data)
+    channels, inner = plain.shape[1] // groups, per * (1 if is_plain else params.depth)
+    packed = packed.swapaxes(-1, -2).reshape(*packed.shape[:2], -1, params.columns)
+    weight = of_blocks(packed, (params.num_filter, -(-channels // per) * per, *params.kernel), groups, inner)
+    weight = weight[:, :channels].astype(np.float64)
+    (out,) = run_plain("Convolution", params, [plain.astype(np.float64), weight], is_train, rng, no_bias=True)
+    return [blocks_of(out, params.block)]
+
+
 def of_blocks(packed: np.ndarray, shape: Sequence[int], groups: int, inner: int) -> np.ndarray:
     """The weight of `shape` that was packed for data with blocks of `inner` channels."""
     filters, channels, *kernel = shape

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.linear.shape import expect_shape
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
 
@@ -205,6 +206,28 @@ def blocked_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shap
     expect_shape("packed weight", expected, weight)
     space = _windows(params, data[2 : 2 + rank])
     return [data, expected], [(data[0], params.num_filter // params.block, *space, params.block)]
+
+
+def tiled_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C / block, *space, block) or (N, C, *space), packed words -> (N, num_filter / block, *space, block)"""
+    data, weight = ins
+    if data is None or weight is None:
+        return ins, outs
+    rank, filters, per = len(params.kernel), params.num_filter // params.num_group, weight[-1]
+    channels = data[1] * (data[-1] if len(data) == rank + 3 else 1) // params.num_group
+    depth = -(-channels // per) * prod(params.kernel)
+    expected = (params.num_group, -(-filters // params.columns), depth, params.columns, per)
+    expect_shape("packed weight", expected, weight)
+    space = _windows(params, data[2 : 2 + rank])
+    return [data, expected], [(data[0], params.num_filter // params.block, *space, params.block)]
+
+
+def tiled_convolution_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """bfloat16, or data of int8 or uint8 and a weight of int8, whose sums are of int32."""
+    if ins[0] is None:
+        return ins, outs
+    weight, out = ("bfloat16",) * 2 if ins[0] == "bfloat16" else ("int8", "int32")
+    return [ins[0], merge_dtypes([ins[1], weight])], [merge_dtypes([outs[0], out])]
 
 
 def packed_convolution_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -1,9 +1,9 @@
 """Index rules and library calls of matrix products."""
 from __future__ import annotations
 
-from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel import calls, ir, word_calls
 from mxc.compiler.kernel.call_rule import Called, CallNode, permuted
-from mxc.compiler.kernel.geometry import Gemm
+from mxc.compiler.kernel.geometry import Gemm, WordProduct
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
@@ -19,9 +19,14 @@ def pack_rows(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def _product(c: CallNode, sizes: tuple[int, int, int, int], transpose_a: bool, transpose_b: bool,
-             packed_b: int = 0) -> Gemm[int]:
+             packed_b: int = 0) -> Gemm[int] | WordProduct[int]:
     """The product of dense matrices; sizes: batch, m, n, k."""
-    _, m, n, k = sizes
+    batch, m, n, k = sizes
+    if not transpose_a and not packed_b and word_calls.by_words(c.dtype(0), sizes, c.prefers):
+        half = k // 2
+        of_b = (n * half, 1, half) if transpose_b else (n * k, n, 1)
+        return word_calls.word_product(c.dtype(0), (batch, m, n, half), (m * half, half), of_b,
+                                  word_calls.depth_of(half, c.prefers.tiles), not transpose_b)
     a_strides = (m * k, 1, m) if transpose_a else (m * k, k, 1)
     b_strides = (n * k, 1, k) if transpose_b else (n * k, n, 1)
     return calls.gemm(c.dtype(0), sizes, a_strides, b_strides, packed_b, c.prefers.products)

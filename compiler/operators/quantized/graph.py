@@ -70,12 +70,12 @@ def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
     return [as_dtype(builder, made, "int32")]
 
 
-def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
     """In int32 by kernels over four elements of the rows at a time, where the target has them; else in float64, which
     holds all such sums."""
     data, weight = inputs
-    if has_quads(options):
-        return [product_by_quads(builder, node, data, weight, options)]
+    if has_quads(options) and 0 not in builder.shape(data):
+        return product_by_quads(builder, node, data, weight, options)
     wide = [as_dtype(builder, entry, "float64") for entry in inputs]
     made = builder.make("FullyConnected", *wide, name=node.name, no_bias=True, flatten=False,
                         num_hidden=builder.shape(weight)[0])

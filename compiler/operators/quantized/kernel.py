@@ -1,7 +1,7 @@
 """Library calls of layers over numbers of 8 bits."""
 from __future__ import annotations
 
-from mxc.compiler.kernel import calls
+from mxc.compiler.kernel import calls, word_calls
 from mxc.compiler.kernel.call_rule import Called, CallNode, strides, template_axes, window_of
 from mxc.compiler.operators.convolution.kernel import blocked_axes, blocked_strides, blocked_window
 from mxc.compiler.operators.quantized.shape import in_fours
@@ -23,3 +23,12 @@ def blocked_quads_call(c: CallNode, params: Params) -> Called:
     made = calls.blocked_quads(window, of_data, words[-1], params.block, params.columns, copied,
                                data[1] if is_plain else 0)
     return made, blocked_axes(rank)
+
+
+def int8_product_call(c: CallNode, params: Params) -> Called:
+    (rows, depth), (columns, _) = c.shape(0), c.shape(1)
+    words = depth // 4
+    sizes, of_a, of_b = (1, rows, columns, words), (rows * words, words), (columns * words, 1, words)
+    made = word_calls.word_product("int32", sizes, of_a, of_b, word_calls.depth_of(words, c.prefers.tiles),
+                                   lifted=params.lifted)
+    return made, (1, 2)

@@ -85,9 +85,9 @@ def blocked_quads(params: Params, inputs: Arrays, is_train: bool, rng: Draws) ->
 
 
 def int8_product(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """Exact sums of products of rows."""
+    """Exact sums of products of rows; lifted: 128 is added to the weight."""
     data, weight = (a.astype(np.int64) for a in inputs)
-    return [data @ weight.T]
+    return [data @ (weight + 128 * params.lifted).T]
 
 
 def quantized_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:

@@ -19,6 +19,7 @@ from mxc.compiler.targets.preferences import (
     Recomputing,
     Reductions,
     Spreading,
+    Tiles,
     TrainingWinograd,
     WinogradCosts,
 )
@@ -29,6 +30,9 @@ from mxc.compiler.targets.preferences import (
 # 32 x 32 pixels have 64 tiles; docs/performance.md has what keeping more would gain, and cost.
 WINOGRAD = WinogradCosts(transform=500, weight=6, gain=1.2, kept_bytes=1 << 20, kept_tiles=60, bands=8, line_bytes=64,
                          band=(24, 60), band_kernels=1024)
+# LLVM's names of CPUs whose `vdpbf16ps` takes no longer than a multiply-add. Intel's takes several times as long: on
+# Emerald Rapids ResNet-50 took 2.05 of its time in float32 by it, and products twice their time.
+FAST_PAIRS = "znver"
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of
@@ -61,5 +65,6 @@ FIGURES = Preferences(
     # about the last cache of many machines. Where less passes between kernels, a chain gains little, with fewer units.
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
     loops=Loops(),
-    pairs=Pairs(),  # on CPUs with the instruction: `CpuTarget.prefers`
+    pairs=Pairs(),  # on CPUs with the instruction, and tiles on those that have them: `CpuTarget.prefers`
+    tiles=Tiles(words=16),
 )

@@ -60,7 +60,7 @@ class CpuTarget:
         self.plans: dict[str, Plan] | None = {}
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
-        self._unpaired: tuple[Preferences, Preferences] | None = None  # the CPU's figures, and those without pairs
+        self._figures: tuple[Preferences, Preferences] | None = None  # all CPUs' figures, and those of this one
         self._lock = Lock()
 
     @functools.cached_property
@@ -76,11 +76,11 @@ class CpuTarget:
         from mxc.compiler.targets.cpu import preferences
 
         figures = preferences.FIGURES
-        if self.isa.pairs:
-            return figures
-        if self._unpaired is None or self._unpaired[0] is not figures:
-            self._unpaired = figures, replace(figures, pairs=None)
-        return self._unpaired[1]
+        if self._figures is None or self._figures[0] is not figures:
+            pays = self.isa.pairs and self.cpu.startswith(preferences.FAST_PAIRS)
+            pairs, tiles = figures.pairs if pays else None, figures.tiles if self.isa.tiles else None
+            self._figures = figures, replace(figures, pairs=pairs, tiles=tiles)
+        return self._figures[1]
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""

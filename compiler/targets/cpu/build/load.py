@@ -10,6 +10,7 @@ from llvmlite.binding import ffi
 
 from mxc.compiler.error import TargetError
 from mxc.compiler.system import forks, interrupts
+from mxc.compiler.targets.cpu.machine.permission import permitted
 
 _lock = forks.Lock()
 forks.take(getattr(ffi.lib, "_lock", _lock))  # llvmlite's own, which every call of LLVM takes
@@ -38,8 +39,8 @@ def machine(cpu: str = "", features: str = "") -> llvm.TargetMachine:
 
 @functools.cache
 def host_features() -> str:
-    """LLVM's text of what this machine's CPU can do, which takes LLVM 0.8 ms."""
-    return llvm.get_host_cpu_features().flatten()
+    """LLVM's text of what this machine's CPU can do and the system lets this process do, which takes LLVM 0.8 ms."""
+    return ",".join(permitted(llvm.get_host_cpu_features().flatten().split(",")))
 
 
 def names() -> dict[str, str]:

@@ -21,12 +21,14 @@ from mxc.compiler.targets.cpu.library import (
     plain_winograd,
     planes,
     pooling,
+    tiled,
     weight_grad,
     winograd,
     winograd_data,
     winograd_side,
     winograd_weight,
     winograd_weight_grad,
+    words,
 )
 from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa, native
@@ -51,11 +53,13 @@ MODULES = {
     "plane_convolution": planes,
     "plane_data_grad": planes,
     "quad_convolution": panels,
+    "tiled_convolution": tiled,
     "winograd_convolution": winograd,
     "winograd_data": winograd_data,
     "winograd_side": winograd_side,
     "winograd_weight": winograd_weight,
     "winograd_weight_grad": winograd_weight_grad,
+    "word_product": words,
 }
 
 

@@ -189,7 +189,7 @@ def print_kernel(p: Printing) -> None:
         if g.turned:
             made.finish_turned(p.array(results), p.array(room), *place)
         else:
-            made.finish(p.array(results), *place)
+            made.store_rows(made.tile[1], p.array(results), *place)
     with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
         _Units(p, args, p.array(scratch)).run(first, last)
 
@@ -305,22 +305,6 @@ class _Product(Function):
                                 mask = None if t1 is inner else b.first_lanes(left - first - j, lanes)
                                 vector = lines[u].at(first).vector(j, lanes, mask)
                                 target.put(t * given.pitch + (k + u) * mr + j, self.loaded(vector, source.dtype))
-
-    def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
-        """The epilogue over finished results: whole vectors, or masked ones where columns end."""
-        b, nr, lanes = self.b, self.tile[1], self.lanes
-        whole = columns.equals(nr)
-        with b.when(whole):
-            for r in b.range(0, rows):
-                uniform: dict[int, Value] = {}
-                for j in range(0, nr, lanes):
-                    axes = batch, row + r, Lane(column + j)
-                    self.epilogue.store(axes, tile.vector(r * nr + j, lanes), self.dtype, None, uniform)
-        with b.when_not(whole):
-            for r in b.range(0, rows):
-                for at in b.range(0, columns, lanes):
-                    axes, mask = (batch, row + r, Lane(column + at)), b.first_lanes(columns - at, lanes)
-                    self.epilogue.store(axes, tile.vector(r * nr + at, lanes), self.dtype, mask)
 
     def finish_turned(
         self, tile: Array, room: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Value, vector_type
-from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
+from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 KERNEL = "ptr args, i64 first, i64 last, ptr scratch"  # the parameters of every kernel's function: `kernel/ir.py`
@@ -68,6 +68,26 @@ class Function:
             self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype)
         for u in b.range(0, b.select(whole, b.lift(0), count)):
             self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype, mask)
+
+
+    def store_rows(
+        self, width: int, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
+    ) -> None:
+        """The epilogue over finished rows of a product, `width` apart: whole vectors, or masked ones where columns
+        end."""
+        b, lanes = self.b, self.lanes
+        whole = columns.equals(width)
+        with b.when(whole):
+            for r in b.range(0, rows):
+                uniform: dict[int, Value] = {}
+                for j in range(0, width, lanes):
+                    axes = batch, row + r, Lane(column + j)
+                    self.epilogue.store(axes, tile.vector(r * width + j, lanes), self.dtype, None, uniform)
+        with b.when_not(whole):
+            for r in b.range(0, rows):
+                for at in b.range(0, columns, lanes):
+                    axes, mask = (batch, row + r, Lane(column + at)), b.first_lanes(columns - at, lanes)
+                    self.epilogue.store(axes, tile.vector(r * width + at, lanes), self.dtype, mask)
 
 
 # The types of a printed function's parameters, which `Parameters` has as annotations.

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.targets.cpu.machine import levels
+from mxc.compiler.targets.cpu.machine import levels, permission
 
 if TYPE_CHECKING:
     from mxc.compiler.cache import Cache
@@ -93,7 +93,7 @@ def _own_parts() -> dict[str, str]:
 
         there = (feature for feature in host_features().split(",") if feature.startswith("+"))
         cpu, features = llvm.get_host_cpu_name(), " ".join(there)
-    return {"cpu": cpu, "features": " ".join(sorted(features.split()))}
+    return {"cpu": cpu, "features": " ".join(sorted(permission.permitted(features.split())))}
 
 
 def _cpuinfo() -> dict[str, str]:
@@ -113,4 +113,5 @@ def differences(then: dict[str, str], now: dict[str, str]) -> list[str]:
     reasons = [f"{label}: {then[label]!r} then, {now.get(label, '')!r} now" for label in then
                if label != "features" and then[label] != now.get(label) and (label, then[label]) != ("cpu", ANY)]
     lost = sorted(set(then.get("features", "").split()) - set(now.get("features", "").split()))
-    return reasons + ([f"features that this CPU lacks: {', '.join(lost)}"] if lost else [])
+    refused = ", or the system refuses" if any(name.startswith(permission.PREFIX) for name in lost) else ""
+    return reasons + ([f"features that this CPU lacks{refused}: {', '.join(lost)}"] if lost else [])
