@@ -33,7 +33,15 @@ def put_along_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 def cumsum_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, n, inner) -> the same."""
+    outer, n, inner = c.shape(0)
+    if inner == 1:
+        return call("cumsum_rows", (outer, n), reverse=params.reverse, real=c.dtype(0))
     return call("cumsum", c.shape(0), reverse=params.reverse, real=c.dtype(0))
+
+
+def searchsorted_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """data (rows, n), numbers (rows, each) -> (rows, each)."""
+    return call("searchsorted", (*c.shape(0), c.shape(1)[1]))
 
 
 def histogram_routine(c: RoutineNode, params: Params) -> RoutineCall:
@@ -184,6 +192,60 @@ def cumsum(first, last, data, out, outer, n, inner, *, reverse, real):
             base += step
             for i in range(start, stop):
                 out[base + i] = real(out[base - step + i] + data[base + i])
+
+
+@routine(inputs=("data",), outputs=("out",), units="rows")
+def cumsum_rows(first, last, data, out, rows, n, *, reverse, real):
+    """cumsum where inner is 1. Four rows at a time, because each sum waits for the one before it."""
+    start = n - 1 if reverse else 0
+    step = -1 if reverse else 1
+    row = first
+    while row + 4 <= last:
+        at = row * n + start
+        a = data[at]
+        b = data[at + n]
+        c = data[at + 2 * n]
+        d = data[at + 3 * n]
+        out[at] = a
+        out[at + n] = b
+        out[at + 2 * n] = c
+        out[at + 3 * n] = d
+        for _ in range(1, n):
+            at += step
+            a = real(a + data[at])
+            b = real(b + data[at + n])
+            c = real(c + data[at + 2 * n])
+            d = real(d + data[at + 3 * n])
+            out[at] = a
+            out[at + n] = b
+            out[at + 2 * n] = c
+            out[at + 3 * n] = d
+        row += 4
+    while row < last:
+        at = row * n + start
+        a = data[at]
+        out[at] = a
+        for _ in range(1, n):
+            at += step
+            a = real(a + data[at])
+            out[at] = a
+        row += 1
+
+
+@routine(inputs=("data", "numbers"), outputs=("out",), units="rows")
+def searchsorted(first, last, data, numbers, out, rows, n, each):
+    """out[r, j] = how many of data[r], which do not fall, are at most numbers[r, j]. data: (rows, n); numbers, out:
+    (rows, each)."""
+    for row in range(first, last):
+        for j in range(row * each, row * each + each):
+            low = row * n
+            left = n
+            while left > 0:  # those in front of low are at most the number, those from low + left on are above it
+                half = left // 2
+                below = int64(data[low + half] <= numbers[j])
+                low += below * (half + 1)
+                left = half - below * (half + half + 1 - left)
+            out[j] = low - row * n
 
 
 @routine(inputs=("data", "edges"), outputs=("counts",), units="1")

@@ -81,6 +81,12 @@ def cumsum_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: D
     return [np.cumsum(inputs[0][:, ::step], 1, dtype=inputs[0].dtype)[:, ::step]]
 
 
+def searchsorted_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """How many of each row, which does not fall, are at most each number."""
+    data, numbers = inputs
+    return [(data[:, :, None] <= numbers[:, None, :]).sum(1, dtype=np.int32)]
+
+
 def histogram(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Counts between edges, and the edges: given, or equally spaced over `range`."""
     data = inputs[0]
