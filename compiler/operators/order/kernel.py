@@ -35,8 +35,8 @@ def cumsum_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, n, inner) -> the same."""
     outer, n, inner = c.shape(0)
     if inner == 1:
-        return call("cumsum_rows", (outer, n), reverse=params.reverse, real=c.dtype(0))
-    return call("cumsum", c.shape(0), reverse=params.reverse, real=c.dtype(0))
+        return call("cumsum_rows", (outer, n), reverse=params.reverse, real=c.out_dtypes[0])
+    return call("cumsum", c.shape(0), reverse=params.reverse, real=c.out_dtypes[0])
 
 
 def searchsorted_routine(c: RoutineNode, params: Params) -> RoutineCall:
@@ -187,11 +187,11 @@ def cumsum(first, last, data, out, outer, n, inner, *, reverse, real):
             base += (n - 1) * inner
             step = -inner
         for i in range(start, stop):
-            out[base + i] = data[base + i]
+            out[base + i] = real(data[base + i])
         for _ in range(1, n):
             base += step
             for i in range(start, stop):
-                out[base + i] = real(out[base - step + i] + data[base + i])
+                out[base + i] = real(out[base - step + i] + real(data[base + i]))
 
 
 @routine(inputs=("data",), outputs=("out",), units="rows")
@@ -202,20 +202,20 @@ def cumsum_rows(first, last, data, out, rows, n, *, reverse, real):
     row = first
     while row + 4 <= last:
         at = row * n + start
-        a = data[at]
-        b = data[at + n]
-        c = data[at + 2 * n]
-        d = data[at + 3 * n]
+        a = real(data[at])
+        b = real(data[at + n])
+        c = real(data[at + 2 * n])
+        d = real(data[at + 3 * n])
         out[at] = a
         out[at + n] = b
         out[at + 2 * n] = c
         out[at + 3 * n] = d
         for _ in range(1, n):
             at += step
-            a = real(a + data[at])
-            b = real(b + data[at + n])
-            c = real(c + data[at + 2 * n])
-            d = real(d + data[at + 3 * n])
+            a = real(a + real(data[at]))
+            b = real(b + real(data[at + n]))
+            c = real(c + real(data[at + 2 * n]))
+            d = real(d + real(data[at + 3 * n]))
             out[at] = a
             out[at + n] = b
             out[at + 2 * n] = c
@@ -223,11 +223,11 @@ def cumsum_rows(first, last, data, out, rows, n, *, reverse, real):
         row += 4
     while row < last:
         at = row * n + start
-        a = data[at]
+        a = real(data[at])
         out[at] = a
         for _ in range(1, n):
             at += step
-            a = real(a + data[at])
+            a = real(a + real(data[at]))
             out[at] = a
         row += 1
 

@@ -123,8 +123,8 @@ def draw_classes(builder: GraphBuilder, node: Node, inputs: list[Entry], options
     shape, count = builder.old.shape(own), builder.shape(data)[-1]
     rows = as_shape(builder, data, (prod(builder.shape(data)) // count, count))
     n, each = builder.shape(rows)[0], prod(node.params.shape)
-    wide = as_shape(builder, as_dtype(builder, rows, "float64"), (n, count, 1))
-    sums = as_shape(builder, builder.make("_mxc_cumsum", wide, name=node.name), (n, count))
+    apart = as_shape(builder, rows, (n, count, 1))
+    sums = as_shape(builder, builder.make("_mxc_cumsum", apart, dtype="float64", name=node.name), (n, count))
     total = builder.make("slice_axis", sums, axis=1, begin=count - 1, end=count)
     numbers = builder.make("broadcast_mul", random_numbers(builder, (n, each), "float64"), total)
     chosen = builder.make("_minimum_scalar", builder.make("_mxc_searchsorted", sums, numbers), scalar=float(count - 1))
