@@ -9,7 +9,7 @@ from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.ops.operator import Params
 
-SPARE = 32  # candidates: there is room for 2 k and so many more, so that they are sorted rarely also for a small k
+SPARE = 4  # candidates: there is room for twice the k, and for so many more than k at least
 
 
 def take_along(c: IndexNode, params: Params, index: Index) -> Value:
@@ -21,7 +21,7 @@ def argsort_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (rows, n) -> (rows, k). A small k of a large n needs few candidates: all others are passed over."""
     rows, n = c.shape(0)
     dtype = c.dtype(0)
-    room = min(n, 2 * params.k + SPARE)
+    room = min(n, params.k + max(params.k, SPARE))
     top = 0 if "float" in dtype else 255 if dtype == "uint8" else -1
     return call("argsort", (rows, n, params.k, room), ascending=params.is_ascend, top=top, real=dtype)
 
@@ -67,14 +67,25 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
         i = 0
         while i < n:
             while i < n and filled < room:
-                key = data[base + i]
-                if not ascending:
-                    key = real(real(top) - key)
-                if key == key and (not limited or key < limit):
+                stop = min_(i + 32, n)
+                near = 1
+                if limited:  # most numbers are then above the limit, and many are looked at together
+                    near = 0
+                    for j in range(i, stop):
+                        key = data[base + j]
+                        if not ascending:
+                            key = real(real(top) - key)
+                        near += int64(key < limit)
+                if near == 0:
+                    i = stop
+                while i < stop and filled < room:
+                    key = data[base + i]
+                    if not ascending:
+                        key = real(real(top) - key)
                     keys[filled] = key
                     ids[filled] = int32(i)
-                    filled += 1
-                i += 1
+                    filled += int64(key == key and (not limited or key < limit))  # no branch: which come is chance
+                    i += 1
             for start in range(0, filled, 8):
                 for j in range(start + 1, min_(start + 8, filled)):
                     key = keys[j]
