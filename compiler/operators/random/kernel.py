@@ -73,8 +73,8 @@ def zipfian_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 @routine(inputs=("key", "alpha"), outputs=("out",), units="count",
-         scratch={"places": ("int64", "64"), "shapes": ("float64", "64"), "values": ("float64", "64")})
-def gamma(first, last, key, alpha, out, places, shapes, values, count, each):
+         scratch={"places": ("int64", "64"), "shapes": ("float64", "64"), "drawn": ("float64", "64")})
+def gamma(first, last, key, alpha, out, places, shapes, drawn, count, each):
     """Gamma numbers of scale 1, `each` of a shape parameter alpha: Marsaglia and Tsang, A simple method for generating
     gamma variables, 2000. alpha 0 gives 0, one below 0 NaN.
 
@@ -110,23 +110,23 @@ def gamma(first, last, key, alpha, out, places, shapes, values, count, each):
                 v = v * v * v
                 fits = v > float64(0.0) and (u < float64(1.0) - float64(0.0331) * x * x * x * x or
                                              log_(u) < float64(0.5) * x * x + d - d * v + d * log_(v))
-                values[j] = (d * v if fits else float64(-1.0)) if shape > float64(0.0) else sqrt_(shape)
+                drawn[j] = (d * v if fits else float64(-1.0)) if shape > float64(0.0) else sqrt_(shape)
             turn += int64(1) << int64(42)
             if lowest < float64(1.0):
                 for j in range(left):
                     shape = shapes[j]
-                    value = values[j]
+                    value = drawn[j]
                     u = float64(1.0) - uniform_(seed, offset, places[j] + turn)
                     small = value > float64(0.0) and shape < float64(1.0)
-                    values[j] = value * exp_(log_(u) / shape) if small else value
+                    drawn[j] = value * exp_(log_(u) / shape) if small else value
             again = 0
             for j in range(left):
-                if values[j] < float64(0.0):
+                if drawn[j] < float64(0.0):
                     places[again] = places[j]
                     shapes[again] = shapes[j]
                     again += 1
                 else:
-                    out[places[j]] = values[j]
+                    out[places[j]] = drawn[j]
             left = again
 
 
