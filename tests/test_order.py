@@ -73,7 +73,8 @@ def test_running_sums_and_their_gradient(shape: tuple[int, ...], dtype: str) -> 
 
 def test_running_sums_in_another_dtype() -> None:
     data = np.full((2, 5000), 1.001, np.float16)
-    executor = sym.cumsum(DATA, axis=1, dtype="float64").simple_bind(cpu(), type_dict={"data": "float16"}, data=(2, 5000))
+    net = sym.cumsum(DATA, axis=1, dtype="float64")
+    executor = net.simple_bind(cpu(), type_dict={"data": "float16"}, data=data.shape)
     executor.arg_dict["data"][:] = nd.array(data, dtype="float16")
     np.testing.assert_array_equal(executor.forward(is_train=True)[0].asnumpy(), np.cumsum(data, 1, dtype=np.float64))
     executor.backward([nd.ones((2, 5000), dtype="float64")])

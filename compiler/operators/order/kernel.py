@@ -75,7 +75,7 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
                         key = data[base + j]
                         if not ascending:
                             key = real(real(top) - key)
-                        near += int64(key < limit)
+                        near += int64(key < limit)  # type: ignore[assignment]
                 if near == 0:
                     i = stop
                 while i < stop and filled < room:
@@ -84,7 +84,8 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
                         key = real(real(top) - key)
                     keys[filled] = key
                     ids[filled] = int32(i)
-                    filled += int64(key == key and (not limited or key < limit))  # no branch: which come is chance
+                    # no branch: which come is chance
+                    filled += int64(key == key and (not limited or key < limit))  # type: ignore[assignment]
                     i += 1
             for start in range(0, filled, 8):
                 for j in range(start + 1, min_(start + 8, filled)):

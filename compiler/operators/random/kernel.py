@@ -168,7 +168,7 @@ def poisson(first, last, key, rate, out, rates, numbers, parts, totals, count, e
                 parts[i - start] = part
                 totals[i - start] = totals[i - start] + part
                 out[i] = out[i] + float64(more)
-                above += int64(more)
+                above += int64(more)  # type: ignore[assignment]
         for i in range(start, stop):
             lam = rates[i - start]
             if lam >= float64(10.0) and lam < float64(1e300):
