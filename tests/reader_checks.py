@@ -78,7 +78,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "passes.simplify_rules.constants": {"LARGEST": 8}, "passes.simplify_rules.rule": {"DEEPEST": NOT},
     "lowering.split_joins": {"MOST": 2},
     "kernel.calls": {"TOGETHER": 2},
-    "kernel.canonical": {"LANES": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
+    "kernel.canonical": {"LANES": BOTH, "FEW": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
     "targets.cpu.emit.skeletons": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH,
                                     "TILE": BOTH, "TILE_ROWS": BOTH, "PIECE": BOTH, "ROW": BOTH, "SHORT_ROW": BOTH,
                                     "PARTIAL": BOTH},

@@ -6,6 +6,7 @@ from kernel_cases import F, arrays_for, at, compare, expected, flat, moves, redu
 
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
+from mxc.compiler.kernel.simplify_index import index
 from mxc.compiler.kernel.text import code_text
 from mxc.compiler.targets.cpu.emit.skeletons import skeleton
 
@@ -51,10 +52,23 @@ def pooled(height: int, width: int, window: int) -> LoopKernel:
 
 
 def test_short_windows_are_part_of_the_form() -> None:
-    forms = {(n, window): code_text(canonical(pooled(n, n + 1, window))) for n in (5, 8) for window in (2, 3, 4, 5)}
-    for window in (2, 3, 4, 5):
+    forms = {(n, window): code_text(canonical(pooled(n, n + 1, window))) for n in (5, 8) for window in (2, 3, 5, 7)}
+    for window in (2, 3, 5, 7):
         assert forms[5, window] == forms[8, window]
-    assert len(set(forms.values())) == 3 and forms[5, 4] == forms[5, 5]
+    assert len(set(forms.values())) == 3 and forms[5, 5] == forms[5, 7]
+
+
+def strided(stride: int, divisor: int) -> LoopKernel:
+    """Every `stride`-th element, each of them `divisor` times."""
+    place = apply("mul", apply("div", axis(0), index(divisor)), index(stride))
+    return canonical(LoopKernel("strided", (F, F), (3 * divisor + 1,), (), (), (Store(1, axis(0), load(0, place, F)),)))
+
+
+def test_short_strides_and_small_divisors_are_part_of_the_form() -> None:
+    every = [(stride, divisor) for stride in (-1, 2, 3, 4) for divisor in range(2, 9)]
+    assert len({code_text(strided(*numbers)) for numbers in every}) == len(every)
+    assert all(not strided(*numbers).values()[1:] for numbers in every)
+    assert code_text(strided(5, 9)) == code_text(strided(6, 10)) and strided(5, 9).values()[1:] == (9, 5)
 
 
 def test_shapes_share_a_form() -> None:

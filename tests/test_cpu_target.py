@@ -23,7 +23,7 @@ from mxc.compiler.targets.cpu import target as target_module
 from mxc.compiler.targets.cpu.build import load as load_module
 from mxc.compiler.targets.cpu.build import worker
 from mxc.compiler.targets.cpu.build.jobs import job_of
-from mxc.compiler.targets.cpu.machine.isa import PLAIN
+from mxc.compiler.targets.cpu.machine.isa import AVX512, PLAIN
 from mxc.compiler.targets.cpu.target import CpuTarget
 from mxc.compiler.targets.launch import sources_digest
 
@@ -133,6 +133,14 @@ def test_float16_without_the_instructions() -> None:
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(arrays[2], halves.astype(F))
         np.testing.assert_array_equal(arrays[3], floats.astype("float16"))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="CPUs of x86-64")
+@pytest.mark.parametrize("cpu", ["skylake-avx512", "sapphirerapids", "znver4", "x86-64-v4"])
+def test_loops_use_the_whole_of_a_register(cpu: str) -> None:
+    target = load_module.machine(cpu, AVX512.features)
+    module = worker.module_of(job_of(scaled(2.0), "f", AVX512), target, AVX512.features)
+    assert "%zmm" in target.emit_assembly(module)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="CPUs of x86-64")

@@ -97,6 +97,8 @@ def every() -> list[LoopKernel]:
             made += [affine_kernel(dtype, shape), statistics("sum", dtype, shape, True)]
             made += list(conversions(dtype, shape))[:None if dtype == F else 2]
         made += [pooling(c, dtype, (3, 7, 5, 8), 3, 2, 1) for c in ("max", "sum")]
+        for shape in ((2, 3, 49, 3), (3, 1, 5, 2)):
+            made += [affine_kernel(dtype, shape), *list(conversions(dtype, shape))[:None if dtype == F else 2]]
     made += [pooling("max", F, (3, 7, 5, 8), *w) for w in ((2, 2, 0), (5, 1, 2))]
     made += [statistics("max", F, shape, False) for shape in BLOCKED]
     made += [statistics(c, F, BLOCKED[0], False) for c in ("argmax", "argmin", "prod")]
@@ -136,6 +138,8 @@ def test_lanes_are_part_of_the_form() -> None:
 @pytest.mark.parametrize(("kernel", "extents"), [
     (affine_kernel(F, (2, 3, 49, 8)), {3: 8}),
     (affine_kernel(F, (2, 3, 49, 9)), {}),
+    (affine_kernel(F, (2, 3, 49, 3)), {3: 3}),
+    (affine_kernel(F, (2, 3, 49, 2)), {3: 2}),
     (pooling("max", F, (3, 7, 5, 8), 3, 2, 1), {3: 8, 4: 3, 5: 3}),
     (pooling("max", F, (3, 7, 5, 8), 5, 1, 2), {3: 8}),
     (statistics("sum", F, (2, 3, 49, 8), True), {1: 8}),

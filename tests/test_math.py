@@ -134,14 +134,47 @@ def test_float16_is_rounded_once() -> None:
     np.testing.assert_array_equal(got, np.tanh(x.astype("float64")).astype("float16"))
 
 
+def powers(base: np.ndarray, exponent: np.ndarray | float) -> np.ndarray:
+    """float32 powers by what they expand to, which calls nothing."""
+    place = ir.load(1, LEAF.args[0], "float32")
+    made = expand(ir.apply("pow", LEAF, ir.const(exponent, "float32") if isinstance(exponent, float) else place))
+    done = {id(LEAF): base, id(place): exponent}
+    for v in ir.walk([made]):
+        if id(v) not in done and v is not LEAF.args[0]:
+            assert v.op != "pow"
+            done[id(v)] = scalar(v, [done[id(a)] for a in v.args])
+    return done[id(made)]
+
+
 @pytest.mark.parametrize("power", [0.0, 0.5, -0.5, 1.0, 2.0, 3.0, 4.0, -1.0, -2.0, 2.5])
 def test_constant_powers(power: float) -> None:
     x = np.linspace(0.1, 9, 50).astype("float32")
-    value = ir.apply("pow", LEAF, ir.const(power, "float32"))
-    made = expand(value)
-    assert (made.op == "pow") == (power == 2.5)
-    done = {id(LEAF): x}
-    for v in ir.walk([made]):
-        if id(v) not in done and v is not LEAF.args[0]:
-            done[id(v)] = scalar(v, [done[id(a)] for a in v.args])
-    np.testing.assert_allclose(done[id(made)], x.astype("float64") ** power, rtol=3e-7)
+    np.testing.assert_allclose(powers(x, power), x.astype("float64") ** power, rtol=3e-7)
+
+
+def test_the_exponent_of_a_derivative_is_a_constant() -> None:
+    exponent = ir.apply("sub", ir.const(3.0, "float32"), ir.const(1.0, "float32"))
+    assert expand(ir.apply("pow", LEAF, exponent)) is ir.apply("mul", LEAF, LEAF)
+
+
+EDGES = np.array([0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, -2.5, 7, 1 / 3, np.inf, -np.inf, np.nan, 1e-45, -1e-45,
+                  1e38, -1e38, 16777217, -16777215, 2.0**31], "float32")
+
+
+@pytest.mark.parametrize("exponent", [None, *(float(y) for y in EDGES if abs(y) not in (0, 0.5, 1, 2))])
+def test_powers_are_rounded_once(exponent: float | None) -> None:
+    """The C library's edges: signs, whole exponents of negative numbers, NaN, infinities, denormal results."""
+    rng = np.random.default_rng(0)
+    x = [np.repeat(EDGES, len(EDGES)), rng.uniform(0, 3, 20000), rng.uniform(-9, 9, 9000), sample("float32")[:20000]]
+    y = [np.tile(EDGES, len(EDGES)), rng.uniform(-20, 20, 20000), rng.integers(-9, 9, 9000), rng.uniform(-2, 2, 20000)]
+    base, by = (np.concatenate([np.asarray(part).astype("float32") for part in parts]) for parts in (x, y))
+    with np.errstate(all="ignore"):
+        got = powers(base, by if exponent is None else exponent)
+        want = np.power(base.astype("float64"), by.astype("float64") if exponent is None else exponent)
+        rounded = want.astype("float32")
+        finite = np.isfinite(rounded)
+        error = np.abs(got[finite] - want[finite]) / np.spacing(np.abs(rounded[finite])).astype("float64")
+    assert error.max(initial=0) <= (1.5 if exponent == 3 else 0.501)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    there = ~np.isnan(rounded)
+    np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(rounded[there]))

@@ -35,6 +35,53 @@ def test_equal_numbers_stay_in_order_and_nan_is_last(dtype: str, ascending: bool
                                       np.take_along_axis(data, expected, 1))
 
 
+@pytest.mark.parametrize("n", [1, 6, 31, 32, 33, 64, 97, 1500])
+@pytest.mark.parametrize("k", [1, 4, 5, 9])
+def test_the_first_of_rows_of_any_length(n: int, k: int) -> None:
+    """Rows that rise need every number as a candidate, those that fall need the first ones alone."""
+    rng = np.random.default_rng(n)
+    data = rng.integers(0, 40, (4, n)).astype(np.float32)
+    data[1], data[2] = np.sort(data[1]), -np.sort(-data[2])
+    data[3, ::3] = np.nan
+    k = min(k, n)
+    expected = np.argsort(-data, 1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(computed(sym.topk(DATA, k=k, dtype="int32"), data), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int64"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 1), (5, 64), (9, 33), (0, 4), (4, 3, 5)])
+def test_running_sums_and_their_gradient(shape: tuple[int, ...], dtype: str) -> None:
+    """Rounded at each step, from a sum's first number on, which may be -0."""
+    data = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype) * np.array(0.5 if "f" in dtype else 1, dtype)
+    if data.size:
+        data.flat[0] = -0.0
+    axis = len(shape) - 1
+    if 0 in shape:
+        with pytest.raises(MXNetError):
+            computed(sym.cumsum(DATA, axis=axis), data)
+        return
+    found = computed(sym.cumsum(DATA, axis=axis), data)
+    np.testing.assert_array_equal(found, np.cumsum(data, axis, dtype=data.dtype))
+    assert np.signbit(found.flat[0]) == np.signbit(data.flat[0])
+    if data.dtype.kind == "f":
+        executor = sym.cumsum(DATA, axis=axis).simple_bind(cpu(), type_dict={"data": dtype}, data=shape)
+        executor.forward(is_train=True)
+        executor.backward([nd.array(data, dtype=dtype)])
+        backwards = np.cumsum(data[..., ::-1], axis, dtype=data.dtype)[..., ::-1]
+        np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), backwards)
+
+
+def test_running_sums_in_another_dtype() -> None:
+    data = np.full((2, 5000), 1.001, np.float16)
+    net = sym.cumsum(DATA, axis=1, dtype="float64")
+    executor = net.simple_bind(cpu(), type_dict={"data": "float16"}, data=data.shape)
+    executor.arg_dict["data"][:] = nd.array(data, dtype="float16")
+    np.testing.assert_array_equal(executor.forward(is_train=True)[0].asnumpy(), np.cumsum(data, 1, dtype=np.float64))
+    executor.backward([nd.ones((2, 5000), dtype="float64")])
+    gradient = executor.grad_dict["data"].asnumpy()
+    assert gradient.dtype == np.float16 and gradient[0, ::4999].tolist() == [5000, 1]
+
+
 def test_running_sums_along_a_negative_axis() -> None:
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(computed(sym.cumsum(DATA, axis=-1), data), data.cumsum(1))

@@ -14,6 +14,7 @@ from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import Simplifier, affine, index, substitute
 
 LANES = (4, 8, 16)  # a last axis of so many elements gets code of its own: one or two vectors of float32 or float64
+FEW = (2, 3)  # a last axis of so many elements gets code of its own in maps, which a loop of two steps would slow down
 REMEMBERED = 512  # the canonical form, and the text, of so many kernels are kept
 SHORT_WINDOW = 3  # a window none of whose axes is longer than this has its extents in the code (`fixed`)
 SHORTEST_SPLIT = 8  # splitting the innermost axis into runs of fewer elements costs more than the division it saves
@@ -107,13 +108,13 @@ def _merged(kernel: LoopKernel, position: int) -> LoopKernel | None:
 def lanes(kernel: LoopKernel) -> int:
     """The extent of a canonical kernel's last domain axis where it is short and part of the code (channels in blocks:
     one or two vectors for each point of the other axes), else 0: it is an argument like all others."""
-    last = len(kernel.domain) - 1
-    if last < 0 or kernel.domain[last] not in LANES:
+    last, is_map = len(kernel.domain) - 1, not kernel.accumulators and not kernel.reduce
+    if last < 0 or kernel.domain[last] not in ((*FEW, *LANES) if is_map else LANES):
         return 0
     if kernel.accumulators and kernel.reduce:
         score = contiguity(kernel)
         return kernel.domain[last] if score(last) > score(last + len(kernel.reduce)) else 0
-    return kernel.domain[last] if last > 0 and not kernel.accumulators and not kernel.reduce else 0
+    return kernel.domain[last] if is_map and last > 0 else 0
 
 
 def fixed(kernel: LoopKernel) -> dict[int, int]:

@@ -155,9 +155,18 @@ class Store:
     mode: str = "write"
 
 
+# Operation of "index" values -> constants of it that are part of the code: LLVM makes vectors of loops with known short
+# strides, and division by an argument would take longer than all else in a loop.
+OF_CODE = {"mul": (-1, 2, 3, 4), "div": range(2, 9), "mod": range(2, 9)}
+
+
 def run_time_integers(roots: Iterable[Value]) -> list[Value]:
-    """The "index" constants that become arguments (all but 0 and 1), each once, in the order in which they occur."""
-    return [v for v in walk(roots) if v.op == "const" and v.dtype == INDEX and v.data not in (0, 1)]
+    """The "index" constants that become arguments (all but 0, 1, and those of OF_CODE), each once, in the order in
+    which they occur."""
+    values = list(walk(roots))
+    fixed = {0, 1, *(v.args[1].data for v in values if v.dtype == INDEX and v.args[1:] and v.args[1].op == "const"
+                     and v.args[1].data in OF_CODE.get(v.op, ()))}
+    return [v for v in values if v.op == "const" and v.dtype == INDEX and v.data not in fixed]
 
 
 @dataclass(frozen=True)

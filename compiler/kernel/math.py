@@ -5,8 +5,8 @@ of the C library. In float32, results are off by at most 2 units in the last pla
 infinities and NaN are right; `decay` and `normal_cdf`, which softmax and gelu are made of, say themselves how exact
 they are. In float64 results are off by at most 4 units. float16 and bfloat16 are computed in float32 and rounded once.
 
-The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
-on the interval named beside each. No step may be reassociated: the printers never allow it outside of reductions.
+The polynomials are those of polynomials.py. No step may be reassociated: the printers never allow it outside of
+reductions.
 """
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ from functools import partial
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
+from mxc.compiler.kernel.polynomials import (
+    ATANH,
+    ERF_EXPONENT,
+    ERF_ONE,
+    ERF_POWER,
+    ERFINV_CENTRAL,
+    ERFINV_SPLIT,
+    ERFINV_TAIL,
+    EXP,
+    LOG32,
+    LOG64,
+    NORMAL_END,
+    NORMAL_OVER,
+    NORMAL_UNDER,
+    SINH,
+)
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
 from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.scalar_functions.records import OF_KERNELS, Builtin
@@ -66,67 +82,6 @@ class _Format:
 
 
 FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
-
-# (exp(r) - 1 - r) / r**2 on |r| <= log(2) / 2
-EXP = {
-    "float32": (0.49999993432114509, 0.16666520399002493, 0.041668390786581008, 0.0083687451126299561,
-                0.0013814540025953708),
-    "float64": (0.5, 0.16666666666666752, 0.041666666666669724, 0.0083333333332136269, 0.0013888888888704428,
-                0.00019841270101173542, 2.4801585535188093e-05, 2.7557073833953521e-06, 2.7560293117228592e-07,
-                2.5157389991572545e-08, 1.9492643166059809e-09),
-}
-# (log(1 + f) - f + f**2 / 2) / f**3 on sqrt(1/2) - 1 <= f <= sqrt(2) - 1
-LOG32 = (0.33333312539838134, -0.25000009516912258, 0.20002123531162058, -0.16668004998546487, 0.14219451620993556,
-         -0.12405342582049086, 0.11888709051044249, -0.11677505317811633, 0.067476918034580488)
-# (log(1 + f) - 2 s) / s**3 as a function of s**2, s = f / (2 + f), the same f
-LOG64 = (0.66666666666679875, 0.39999999989282092, 0.28571431545207793, 0.22221832072756720, 0.18209123785904974,
-         0.14336458799075108, 0.34149638411971106, -1.5511351384635812)
-# (2 atanh(s) - 2 s) / s**3 as a function of s**2, s <= 1/3
-ATANH = {
-    "float32": (0.6666641312727517, 0.40021699430054525, 0.27999134205379855, 0.28024496171456359),
-    "float64": (0.66666666666666663, 0.40000000000014585, 0.28571428567108026, 0.22222222717484241, 0.18181789433967677,
-                0.15385570112216526, 0.13314143593206793, 0.12001077595287891, 0.088007179627123719,
-                0.16164083260654735),
-}
-# (sinh(x) - x) / x**3 as a function of x**2, x < 1
-SINH = {
-    "float32": (0.16666666488717852, 0.0083333505980759323, 0.00019836066245701965, 2.8174396512229902e-06),
-    "float64": (0.16666666666666188, 0.0083333333334138417, 0.00019841269795902805, 2.7557331218454675e-06,
-                2.5050481538939351e-08, 1.6168546926667582e-10, 4.7798614025151842e-13),
-}
-# ERF_EXPONENT: 1 + log2(erfc(t)) / t on 0 <= t <= ERF_ONE, fitted relative to erf, which rounds to 1 from ERF_ONE on.
-# ERF_POWER: (2**r - 1) / r - 1 on |r| <= 1/2.
-ERF_ONE = 3.925
-ERF_EXPONENT = (-0.62790703512596613, -0.91844762529969826, -0.14827706636137231, 0.027632030219944596,
-                0.00023140277241968758, -0.002405012414444011, 0.00091299068334596816, -0.00016972050477902874,
-                1.3353970833250585e-05)
-ERF_POWER = (-0.30685281197104508, 0.24022651084207336, 0.055503571054985337, 0.0096180307718747114,
-             0.0013390866853172367, 0.00015469734775327152)
-# normal_cdf(x) - 1/2 = x n(x**2) / d(x**2) on |x| <= NORMAL_END, where it is 1/2 to the last bit of a float32. This fit
-# is of the absolute error.
-NORMAL_END = 5.4
-NORMAL_OVER = (0.3989422453698165, 0.03337212712498918, 0.004650845432162742, 0.00016432074409898428,
-               6.360020839299597e-06, 2.3386860701926765e-08)
-NORMAL_UNDER = (1.0, 0.2503176064332182, 0.02837863058474929, 0.0018589760432418992, 7.239992039918246e-05,
-                1.2165947571533423e-06)
-# erfinv(x) / x with w = -log(1 - x**2). ERFINV_CENTRAL is a function of w on 0..6, ERFINV_TAIL one of sqrt(w) on
-# sqrt(6)..6.2; both intervals are mapped to -1..1.
-ERFINV_SPLIT = 6.0
-ERFINV_CENTRAL = (
-    1.6235420064648298, 0.72489121249847488, -0.051643216989053713, -0.022576907976551548, 0.015799967277511966,
-    -0.0030900907012091023, -0.0012742935284965119, 0.00098411812547485986, -0.00015542173302415948,
-    -0.00010761048394638062, 6.5591477042757079e-05, -5.5669421325891927e-06, -9.2090959522349925e-06,
-    4.303022343838663e-06, 2.9610315901774704e-08, -7.5948363623301689e-07, 2.7287326749035248e-07,
-    3.5392072457962174e-08, -6.2974165330274605e-08, 1.4963424189401708e-08, 7.1169767139452206e-09,
-    -4.0964285191008486e-09, -3.2035603189848607e-10, 4.0825291858396118e-10)
-ERFINV_TAIL = (
-    4.1677178547203146, 1.8941482904264213, 0.002051194835203485, -0.0036130105207567991, 0.0023472096039909279,
-    -0.0012901729981882621, 0.00075883504913591259, -0.00059543090559146486, 0.00060983587770091897,
-    -0.0006442784824568249, 0.00059324406639460242, -0.00042803998838371381, 0.00019900197144107515,
-    4.2775948066934603e-06, -0.00011401167993769475, 0.00012198121246738541, -6.9846132468604481e-05,
-    1.1384808833861934e-05, 1.9424609823573701e-05, -2.0202600215714316e-05, 9.4109611423878988e-06,
-    -1.8520483727482633e-06, -1.4178732839085214e-06, 2.4962481295334854e-06, -1.4198223113767709e-06,
-    -9.3294568595831149e-08, 3.7114746331828168e-07, -8.4780734458835893e-08, -7.7581827731469258e-09)
 
 
 def _clamped(x: Real, low: float, high: float) -> Real:
@@ -417,17 +372,55 @@ def erfinv(x: Real) -> Real:
     return where(x.op("abs").equals(1.0), x * pymath.inf, result)
 
 
-def _power(base: Real, exponent: Value) -> Real | None:
-    """Powers with a constant exponent that need no logarithm; None for all others."""
-    number = exponent.data if exponent.op == "const" else None
-    if not isinstance(number, (int, float)):
-        return None
-    special: dict[float, Callable[[], Real]] = {
+def _power(base: Real, exponent: Real) -> Real | None:
+    """base to the power of exponent: by products and roots where the exponent is one of some numbers; else in float32
+    by logarithm and exponential in float64, rounded once. None in float64, whose logarithm has not digits enough."""
+    number = _number(exponent.value)
+    number = number if number is not None and pymath.isfinite(number) else None
+    special: dict[float | None, Callable[[], Real]] = {
         0.5: lambda: base.op("sqrt"), -0.5: lambda: 1.0 / base.op("sqrt"), 1.0: lambda: base, 2.0: lambda: base * base,
         3.0: lambda: base * base * base, 4.0: lambda: (base * base) * (base * base), -1.0: lambda: 1.0 / base,
         -2.0: lambda: 1.0 / (base * base), 0.0: lambda: base.const(1.0),
     }
-    return special[float(number)]() if float(number) in special else None
+    if number in special:
+        return special[number]()
+    if base.dtype == "float64":
+        return None
+    wide = Real(ir.cast(base.value, "float64"))
+    size, y = wide.op("abs"), Real(ir.cast(exponent.value, "float64"))
+    e, m = _log_parts(size)
+    times = y * _log_edges(size, fma(e, pymath.log(2), m))
+    if number is None:  # 1 and 0 are the base and the exponent of 1, whatever the other is
+        times = where(ir.apply("or", size.equals(1.0), y.equals(0.0)), times.const(0.0), times)
+    n, r = _reduced(_clamped(times, -200.0, 200.0), FORMATS["float64"].bias)  # beyond, a float32 is 0 or infinite
+    scale = _power_of_two(n)
+    result = Real(ir.cast(fma(scale, _expm1_of_rest(r), scale).value, "float32"))
+    return _signed_power(base, exponent, number, result)
+
+
+def _signed_power(base: Real, exponent: Real, number: float | None, result: Real) -> Real:
+    """`result`, the power of |base|, with its sign where base is negative: NaN but for whole exponents and infinity."""
+    outside = where(base > -pymath.inf, base.const(pymath.nan), result)
+    if number is not None:
+        if number % 2 == 1:
+            return _with_sign(result, base)
+        return result if number % 1 == 0 else where(base < 0.0, outside, result)
+    whole, half = exponent.op("floor").equals(exponent), exponent * 0.5
+    odd = ir.apply("and", whole, ir.apply("not", half.op("floor").equals(half)))
+    return where(odd, _with_sign(result, base), where(ir.apply("and", base < 0.0, ir.apply("not", whole)), outside,
+                                                      result))
+
+
+def _number(value: Value) -> float | None:
+    """The number that a value is: a constant, or the sum or difference of two, as derivatives of powers have it."""
+    if value.op == "const" and isinstance(value.data, (int, float)):
+        return float(value.data)
+    if value.op not in ("add", "sub"):
+        return None
+    left, right = map(_number, value.args)
+    if left is None or right is None:
+        return None
+    return left + right if value.op == "add" else left - right
 
 
 for _order in POLYGAMMA:
@@ -462,7 +455,7 @@ def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
     if (dtype, only) == ("float32", "float64"):
         return ir.cast(_expanded(op, tuple(ir.cast(a, "float64") for a in args), "float64"), dtype)
     if op == "pow":
-        power = _power(Real(args[0]), args[1])
+        power = _power(*map(Real, args))
         return power.value if power is not None else ir.make(op, args, dtype)
     if op not in EXPANSIONS or dtype != only:
         return ir.make(op, args, dtype)

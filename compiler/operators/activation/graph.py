@@ -14,14 +14,9 @@ from mxc.compiler.operators.activation.shape import SELU_ALPHA, SELU_SCALE
 
 
 def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """relu, sigmoid, tanh and softsign have operators; softrelu = log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))."""
+    """relu, sigmoid, tanh and softsign are operators of MXNet's, softrelu is one of our own."""
     kind = node.params.act_type
-    if kind != "softrelu":
-        return [builder.make(kind, inputs[0], name=node.name)]
-    x = widened(builder, inputs[0])
-    small = builder.make("log1p", builder.make("exp", builder.make("negative", builder.make("abs", x))))
-    out = builder.make("elemwise_add", builder.make("relu", x), small)
-    return [as_dtype(builder, out, builder.dtype(inputs[0]))]
+    return [builder.make("_mxc_softrelu" if kind == "softrelu" else kind, inputs[0], name=node.name)]
 
 
 def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

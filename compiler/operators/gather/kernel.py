@@ -75,7 +75,8 @@ def unpick(c: IndexNode, params: Params, index: Index) -> Value:
     """pick's gradient: the incoming gradient stands where pick has read, and zeros stand everywhere else."""
     axis, others = params.axis, (*index[:params.axis], *index[params.axis + 1:])
     here = ir.apply("eq", index[axis], _picked(c, others, axis, params, params.size))
-    return c.load(0, replaced(index, axis, number(0)) if params.kept else others, here, ir.const(0, c.out_dtype))
+    gradient = c.load(0, replaced(index, axis, number(0)) if params.kept else others)
+    return ir.apply("where", here, gradient, ir.const(0, c.out_dtype))
 
 
 def one_hot(c: IndexNode, params: Params, index: Index) -> Value:

@@ -99,9 +99,9 @@ def cumsum(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opti
     """Running sums along the middle one of three axes."""
     assert builder.old is not None
     own = Entry(node)
-    data = as_dtype(builder, inputs[0], builder.old.dtype(own))
-    parts = around(builder.shape(data), node.params.axis)
-    sums = builder.make("_mxc_cumsum", as_shape(builder, data, parts), name=node.name)
+    parts = around(builder.shape(inputs[0]), node.params.axis)
+    data = as_shape(builder, inputs[0], parts)
+    sums = builder.make("_mxc_cumsum", data, dtype=builder.old.dtype(own), name=node.name)
     return [as_shape(builder, sums, builder.old.shape(own))]
 
 
@@ -123,7 +123,7 @@ def histogram(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 
 def cumsum_rows_grad(g: Gradient) -> list[Entry | None]:
     """The running sum of og from the other end."""
-    return [g.make("_mxc_cumsum", g.og, reverse=not g.params.reverse)]
+    return [as_dtype(g.builder, g.make("_mxc_cumsum", g.og, reverse=not g.params.reverse), g.dtype(g.inputs[0]))]
 
 
 @ignores("order")

@@ -9,7 +9,7 @@ from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.ops.operator import Params
 
-SPARE = 32  # candidates: there is room for 2 k and so many more, so that they are sorted rarely also for a small k
+SPARE = 4  # candidates: there is room for twice the k, and for so many more than k at least
 
 
 def take_along(c: IndexNode, params: Params, index: Index) -> Value:
@@ -21,7 +21,7 @@ def argsort_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (rows, n) -> (rows, k). A small k of a large n needs few candidates: all others are passed over."""
     rows, n = c.shape(0)
     dtype = c.dtype(0)
-    room = min(n, 2 * params.k + SPARE)
+    room = min(n, params.k + max(params.k, SPARE))
     top = 0 if "float" in dtype else 255 if dtype == "uint8" else -1
     return call("argsort", (rows, n, params.k, room), ascending=params.is_ascend, top=top, real=dtype)
 
@@ -33,7 +33,15 @@ def put_along_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 def cumsum_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, n, inner) -> the same."""
-    return call("cumsum", c.shape(0), reverse=params.reverse, real=c.dtype(0))
+    outer, n, inner = c.shape(0)
+    if inner == 1:
+        return call("cumsum_rows", (outer, n), reverse=params.reverse, real=c.out_dtypes[0])
+    return call("cumsum", c.shape(0), reverse=params.reverse, real=c.out_dtypes[0])
+
+
+def searchsorted_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """data (rows, n), numbers (rows, each) -> (rows, each)."""
+    return call("searchsorted", (*c.shape(0), c.shape(1)[1]))
 
 
 def histogram_routine(c: RoutineNode, params: Params) -> RoutineCall:
@@ -59,14 +67,26 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
         i = 0
         while i < n:
             while i < n and filled < room:
-                key = data[base + i]
-                if not ascending:
-                    key = real(real(top) - key)
-                if key == key and (not limited or key < limit):
+                stop = min_(i + 32, n)
+                near = 1
+                if limited:  # most numbers are then above the limit, and many are looked at together
+                    near = 0
+                    for j in range(i, stop):
+                        key = data[base + j]
+                        if not ascending:
+                            key = real(real(top) - key)
+                        near += int64(key < limit)  # type: ignore[assignment]
+                if near == 0:
+                    i = stop
+                while i < stop and filled < room:
+                    key = data[base + i]
+                    if not ascending:
+                        key = real(real(top) - key)
                     keys[filled] = key
                     ids[filled] = int32(i)
-                    filled += 1
-                i += 1
+                    # no branch: which come is chance
+                    filled += int64(key == key and (not limited or key < limit))  # type: ignore[assignment]
+                    i += 1
             for start in range(0, filled, 8):
                 for j in range(start + 1, min_(start + 8, filled)):
                     key = keys[j]
@@ -179,11 +199,65 @@ def cumsum(first, last, data, out, outer, n, inner, *, reverse, real):
             base += (n - 1) * inner
             step = -inner
         for i in range(start, stop):
-            out[base + i] = data[base + i]
+            out[base + i] = real(data[base + i])
         for _ in range(1, n):
             base += step
             for i in range(start, stop):
-                out[base + i] = real(out[base - step + i] + data[base + i])
+                out[base + i] = real(out[base - step + i] + real(data[base + i]))
+
+
+@routine(inputs=("data",), outputs=("out",), units="rows")
+def cumsum_rows(first, last, data, out, rows, n, *, reverse, real):
+    """cumsum where inner is 1. Four rows at a time, because each sum waits for the one before it."""
+    start = n - 1 if reverse else 0
+    step = -1 if reverse else 1
+    row = first
+    while row + 4 <= last:
+        at = row * n + start
+        a = real(data[at])
+        b = real(data[at + n])
+        c = real(data[at + 2 * n])
+        d = real(data[at + 3 * n])
+        out[at] = a
+        out[at + n] = b
+        out[at + 2 * n] = c
+        out[at + 3 * n] = d
+        for _ in range(1, n):
+            at += step
+            a = real(a + real(data[at]))
+            b = real(b + real(data[at + n]))
+            c = real(c + real(data[at + 2 * n]))
+            d = real(d + real(data[at + 3 * n]))
+            out[at] = a
+            out[at + n] = b
+            out[at + 2 * n] = c
+            out[at + 3 * n] = d
+        row += 4
+    while row < last:
+        at = row * n + start
+        a = real(data[at])
+        out[at] = a
+        for _ in range(1, n):
+            at += step
+            a = real(a + real(data[at]))
+            out[at] = a
+        row += 1
+
+
+@routine(inputs=("data", "numbers"), outputs=("out",), units="rows")
+def searchsorted(first, last, data, numbers, out, rows, n, each):
+    """out[r, j] = how many of data[r], which do not fall, are at most numbers[r, j]. data: (rows, n); numbers, out:
+    (rows, each)."""
+    for row in range(first, last):
+        for j in range(row * each, row * each + each):
+            low = row * n
+            left = n
+            while left > 0:  # those in front of low are at most the number, those from low + left on are above it
+                half = left // 2
+                below = int64(data[low + half] <= numbers[j])
+                low += below * (half + 1)
+                left = half - below * (half + half + 1 - left)
+            out[j] = low - row * n
 
 
 @routine(inputs=("data", "edges"), outputs=("counts",), units="1")

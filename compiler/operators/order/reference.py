@@ -76,9 +76,15 @@ def cumsum(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws)
 
 def cumsum_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                 ) -> list[np.ndarray]:
-    """Sums along axis 1, of three; from the end where `reverse`."""
+    """Sums along axis 1, of three, in the output's dtype; from the end where `reverse`."""
     step = -1 if params.reverse else 1
-    return [np.cumsum(inputs[0][:, ::step], 1, dtype=inputs[0].dtype)[:, ::step]]
+    return [cumsum(Params({**params, "axis": 1}), [inputs[0][:, ::step]], is_train, rng)[0][:, ::step]]
+
+
+def searchsorted_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """How many of each row, which does not fall, are at most each number."""
+    data, numbers = inputs
+    return [(data[:, :, None] <= numbers[:, None, :]).sum(1, dtype=np.int32)]
 
 
 def histogram(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

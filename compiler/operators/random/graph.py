@@ -116,19 +116,18 @@ def draw_integers(builder: GraphBuilder, node: Node, inputs: list[Entry], option
 
 
 def draw_classes(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The class: how many running sums of probabilities are not above a uniform number; and the logarithm of its
+    """The class: how many running sums of probabilities are at most a uniform number; and the logarithm of its
     probability."""
     assert builder.old is not None
     data, own = inputs[0], Entry(node)
     shape, count = builder.old.shape(own), builder.shape(data)[-1]
     rows = as_shape(builder, data, (prod(builder.shape(data)) // count, count))
     n, each = builder.shape(rows)[0], prod(node.params.shape)
-    wide = as_shape(builder, as_dtype(builder, rows, "float64"), (n, count, 1))
-    sums = builder.make("_mxc_cumsum", wide, name=node.name)
+    apart = as_shape(builder, rows, (n, count, 1))
+    sums = as_shape(builder, builder.make("_mxc_cumsum", apart, dtype="float64", name=node.name), (n, count))
     total = builder.make("slice_axis", sums, axis=1, begin=count - 1, end=count)
-    numbers = builder.make("broadcast_mul", random_numbers(builder, (n, 1, each), "float64"), total)
-    below = builder.make("sum", builder.make("broadcast_lesser_equal", sums, numbers), axis=(1,))
-    chosen = builder.make("_minimum_scalar", below, scalar=float(count - 1))
+    numbers = builder.make("broadcast_mul", random_numbers(builder, (n, each), "float64"), total)
+    chosen = builder.make("_minimum_scalar", builder.make("_mxc_searchsorted", sums, numbers), scalar=float(count - 1))
     outputs = [as_shape(builder, as_dtype(builder, chosen, node.params.dtype), shape)]
     if node.params.get_prob:
         there = builder.make("_mxc_take_along", rows, as_dtype(builder, chosen, "int32"))

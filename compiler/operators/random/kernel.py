@@ -20,6 +20,7 @@ from mxc.compiler.kernel.routines.words import (
     int64,
     lgamma_,
     log_,
+    min_,
     rand_,
     sqrt_,
     uint64,
@@ -71,78 +72,127 @@ def zipfian_routine(c: RoutineNode, params: Params) -> RoutineCall:
     return call("zipfian", (*c.out_shapes[0], params.range_max))
 
 
-@routine(inputs=("key", "alpha"), outputs=("out",), units="count")
-def gamma(first, last, key, alpha, out, count, each):
+@routine(inputs=("key", "alpha"), outputs=("out",), units="count",
+         scratch={"places": ("int64", "64"), "shapes": ("float64", "64"), "drawn": ("float64", "64")})
+def gamma(first, last, key, alpha, out, places, shapes, drawn, count, each):
     """Gamma numbers of scale 1, `each` of a shape parameter alpha: Marsaglia and Tsang, A simple method for generating
-    gamma variables, 2000. alpha 0 gives 0, one below 0 NaN."""
+    gamma variables, 2000. alpha 0 gives 0, one below 0 NaN.
+
+    Up to 64 elements take their first try together, so that it is vector code, then those that it did not fit their
+    second, and so on. A value below 0 is one that did not fit.
+    """
     seed = int64(key[0])
     offset = int64(key[1])
-    for i in range(first, last):
-        shape = float64(alpha[i // each])
-        value = sqrt_(shape)
-        if shape > float64(0.0):
-            d = (shape if shape >= float64(1.0) else shape + float64(1.0)) - float64(1.0) / float64(3.0)
-            c = float64(1.0) / sqrt_(float64(9.0) * d)
-            at = int64(i)
-            searching = True
-            while searching:
+    row = first // each
+    rest = first % each
+    for start in range(first, last, 64):
+        left = min_(64, last - start)
+        lowest = float64(1.0)
+        for j in range(left):
+            places[j] = int64(start + j)
+            shapes[j] = alpha[row]
+            if alpha[row] < lowest:
+                lowest = float64(alpha[row])
+            rest += 1
+            if rest == each:
+                rest = 0
+                row += 1
+        turn = int64(0)
+        while left > 0:
+            for j in range(left):
+                shape = shapes[j]
+                at = places[j] + turn
+                d = (shape if shape >= float64(1.0) else shape + float64(1.0)) - float64(1.0) / float64(3.0)
                 x = float64(2.0) * uniform_(seed, offset, at) - float64(1.0) + float64(2.0**-53)
                 x = float64(1.4142135623730951) * erfinv_(x)
                 u = float64(1.0) - uniform_(seed, offset, at + (int64(1) << int64(41)))
-                at += int64(1) << int64(42)
-                v = float64(1.0) + c * x
+                v = float64(1.0) + float64(1.0) / sqrt_(float64(9.0) * d) * x
                 v = v * v * v
-                value = d * v
-                if v > float64(0.0):
-                    searching = (u >= float64(1.0) - float64(0.0331) * x * x * x * x and not
-                                 log_(u) < float64(0.5) * x * x + d - value + d * log_(v))
-            if shape < float64(1.0):
-                u = float64(1.0) - uniform_(seed, offset, at)
-                value = value * exp_(log_(u) / shape)
-        out[i] = value
+                fits = v > float64(0.0) and (u < float64(1.0) - float64(0.0331) * x * x * x * x or
+                                             log_(u) < float64(0.5) * x * x + d - d * v + d * log_(v))
+                drawn[j] = (d * v if fits else float64(-1.0)) if shape > float64(0.0) else sqrt_(shape)
+            turn += int64(1) << int64(42)
+            if lowest < float64(1.0):
+                for j in range(left):
+                    shape = shapes[j]
+                    value = drawn[j]
+                    u = float64(1.0) - uniform_(seed, offset, places[j] + turn)
+                    small = value > float64(0.0) and shape < float64(1.0)
+                    drawn[j] = value * exp_(log_(u) / shape) if small else value
+            again = 0
+            for j in range(left):
+                if drawn[j] < float64(0.0):
+                    places[again] = places[j]
+                    shapes[again] = shapes[j]
+                    again += 1
+                else:
+                    out[places[j]] = drawn[j]
+            left = again
 
 
-@routine(inputs=("key", "rate"), outputs=("out",), units="count")
-def poisson(first, last, key, rate, out, count, each):
-    """Poisson numbers, `each` of a rate: by adding up probabilities where it is below 10, else by Hörmann's transformed
-    rejection (The transformed rejection method for generating Poisson random variables, 1993, PTRS). A rate below 0
-    gives NaN."""
+@routine(inputs=("key", "rate"), outputs=("out",), units="count",
+         scratch={"rates": ("float64", "64"), "numbers": ("float64", "64"), "parts": ("float64", "64"),
+                  "totals": ("float64", "64")})
+def poisson(first, last, key, rate, out, rates, numbers, parts, totals, count, each):
+    """Poisson numbers, `each` of a rate: by adding up probabilities where it is below 10, for 64 elements together, so
+    that it is vector code; else by Hörmann's transformed rejection (The transformed rejection method for generating
+    Poisson random variables, 1993, PTRS). A rate below 0 gives NaN."""
     seed = int64(key[0])
     offset = int64(key[1])
-    for i in range(first, last):
-        lam = float64(rate[i // each])
-        k = lam
-        at = int64(i)
-        if float64(0.0) <= lam and lam < float64(10.0):
-            u = uniform_(seed, offset, at)
-            k = float64(0.0)
-            part = exp_(-lam)
-            total = part
-            while u >= total and k < float64(120.0):  # The probability beyond 120 is less than the generator resolves.
-                k += float64(1.0)
-                part = part * lam / k
-                total += part
-        elif lam >= float64(10.0) and lam < float64(1e300):
-            b = float64(0.931) + float64(2.53) * sqrt_(lam)
-            a = float64(-0.059) + float64(0.02483) * b
-            inverse = float64(1.1239) + float64(1.1328) / (b - float64(3.4))
-            most = float64(0.9277) - float64(3.6224) / (b - float64(2.0))
-            searching = True
-            while searching:
-                u = uniform_(seed, offset, at) - float64(0.5)
-                v = float64(1.0) - uniform_(seed, offset, at + (int64(1) << int64(41)))
-                at += int64(1) << int64(42)
-                near = float64(0.5) - (u if u > float64(0.0) else -u)
-                if near > float64(0.0):
-                    k = floor_((float64(2.0) * a / near + b) * u + lam + float64(0.43))
-                    if near >= float64(0.07) and v <= most:
-                        searching = False
-                    elif k >= float64(0.0) and (near >= float64(0.013) or v <= near):
-                        searching = not (log_(v) + log_(inverse) - log_(a / (near * near) + b)
-                                         <= -lam + k * log_(lam) - lgamma_(k + float64(1.0)))
-        elif lam < float64(0.0):
-            k = sqrt_(lam)
-        out[i] = k
+    row = first // each
+    rest = first % each
+    for start in range(first, last, 64):
+        stop = min_(start + 64, last)
+        for i in range(start, stop):
+            rates[i - start] = rate[row]
+            rest += 1
+            if rest == each:
+                rest = 0
+                row += 1
+        for i in range(start, stop):
+            lam = rates[i - start]
+            u = uniform_(seed, offset, int64(i))
+            small = float64(0.0) <= lam and lam < float64(10.0)
+            numbers[i - start] = u if small else float64(-1.0)
+            parts[i - start] = exp_(-lam)
+            totals[i - start] = exp_(-lam)
+            out[i] = float64(0.0)
+        k = float64(0.0)
+        above = 1
+        while above > 0 and k < float64(120.0):  # The probability beyond 120 is less than the generator resolves.
+            k += float64(1.0)
+            above = 0
+            for i in range(start, stop):
+                more = numbers[i - start] >= totals[i - start]
+                part = parts[i - start] * rates[i - start] / k
+                parts[i - start] = part
+                totals[i - start] = totals[i - start] + part
+                out[i] = out[i] + float64(more)
+                above += int64(more)  # type: ignore[assignment]
+        for i in range(start, stop):
+            lam = rates[i - start]
+            if lam >= float64(10.0) and lam < float64(1e300):
+                b = float64(0.931) + float64(2.53) * sqrt_(lam)
+                a = float64(-0.059) + float64(0.02483) * b
+                inverse = float64(1.1239) + float64(1.1328) / (b - float64(3.4))
+                most = float64(0.9277) - float64(3.6224) / (b - float64(2.0))
+                at = int64(i)
+                searching = True
+                while searching:
+                    u = uniform_(seed, offset, at) - float64(0.5)
+                    v = float64(1.0) - uniform_(seed, offset, at + (int64(1) << int64(41)))
+                    at += int64(1) << int64(42)
+                    near = float64(0.5) - (u if u > float64(0.0) else -u)
+                    if near > float64(0.0):
+                        k = floor_((float64(2.0) * a / near + b) * u + lam + float64(0.43))
+                        if near >= float64(0.07) and v <= most:
+                            searching = False
+                        elif k >= float64(0.0) and (near >= float64(0.013) or v <= near):
+                            searching = not (log_(v) + log_(inverse) - log_(a / (near * near) + b)
+                                             <= -lam + k * log_(lam) - lgamma_(k + float64(1.0)))
+                out[i] = k
+            elif not (lam >= float64(0.0) and lam < float64(10.0)):
+                out[i] = sqrt_(lam) if lam < float64(0.0) else lam
 
 
 @routine(inputs=("key",), outputs=("out",), units="count")

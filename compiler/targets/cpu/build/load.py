@@ -33,6 +33,9 @@ def machine(cpu: str = "", features: str = "") -> llvm.TargetMachine:
     triple = llvm.get_process_triple()
     if not cpu:
         cpu, features = llvm.get_host_cpu_name(), host_features()
+    if "+avx512f" in features.split(","):
+        # LLVM leaves half of each register unused on Intel's CPUs, for the first ones with AVX-512 became slower by it.
+        features += ",-prefer-256-bit"
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
 

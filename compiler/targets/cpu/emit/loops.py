@@ -120,12 +120,16 @@ class _Loops(Sweeps):
                 source("i0 = rest")
             self.open_axes.update(outer)
             self.hoist(roots)
-            with self.printer.scope(f"for tile in range(start, stop, {TILE}):"):
-                source(f"whole = run + (run_stop - run) // {TILE} * {TILE} if tile + {TILE} <= stop else run")
-                with self.printer.scope(f"for from_ in range(run, whole, {TILE}):"):
-                    self.square(roots, stores)
-                with self.loop(run, "whole", "run_stop"), self.loop(last, "tile", f"min_(tile + {TILE}, stop)"):
-                    self.over_reduce(stores)
+            # Two squares by two: with elements of 4 bytes these are whole lines of the caches on both sides.
+            with (self.printer.scope(f"for left in range(start, stop, {2 * TILE}):"),
+                  self.printer.scope(f"for upper in range(run, run_stop, {2 * TILE}):")):
+                source(f"lower = min_(upper + {2 * TILE}, run_stop)")
+                with self.printer.scope(f"for tile in range(left, min_(left + {2 * TILE}, stop), {TILE}):"):
+                    source(f"whole = upper + (lower - upper) // {TILE} * {TILE} if tile + {TILE} <= stop else upper")
+                    with self.printer.scope(f"for from_ in range(upper, whole, {TILE}):"):
+                        self.square(roots, stores)
+                    with self.loop(run, "whole", "lower"), self.loop(last, "tile", f"min_(tile + {TILE}, stop)"):
+                        self.over_reduce(stores)
             self.open_axes.difference_update(outer)
             source("row += run_stop - run")
 
