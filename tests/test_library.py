@@ -25,6 +25,7 @@ from library_cases import (
     packed_weight,
     panel_case,
     plain_store,
+    spread_case,
     values,
     window,
 )
@@ -296,6 +297,19 @@ def test_max_pool_grad_dtypes(dtype, instructions):
         check(*depthwise_case("pool", POOLS[name], dtype), instructions)
 
 
+@pytest.mark.parametrize("divisor", ["none", "padded", "inside"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pool_spread(name, divisor, instructions):
+    check(*spread_case(POOLS[name], "float32", divisor), instructions)
+
+
+@pytest.mark.parametrize("dtype", ["float64", *NARROW])
+def test_pool_spread_dtypes(dtype, instructions):
+    for name in ("overlap", "wide", "stride 3"):
+        check(*spread_case(POOLS[name], dtype, "padded"), instructions)
+    check(*spread_case(POOLS["overlap"], dtype, "inside", last=True), instructions)
+
+
 def test_max_pool_grad_with_channels_last(instructions):
     rng, w = np.random.default_rng(8), POOLS["wide"]
     x = rng.integers(-3, 3, (*w.data, w.groups)).astype(np.float32)
@@ -380,6 +394,7 @@ def some_cases(isa: Isa) -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]
                 yield f"depthwise {kind} {name} {dtype}", *depthwise_case(kind, DEPTHWISE[name], dtype)
         for name in POOLS:
             yield f"max_pool_grad {name} {dtype}", *depthwise_case("pool", POOLS[name], dtype)
+            yield f"pool_spread {name} {dtype}", *spread_case(POOLS[name], dtype, "inside")
     for name, w in SMALL_MAPS.items():
         yield f"weight gradient {name}", *convolution_case("weight", w, "float32", isa)
         for kind in ("forward", "data"):

@@ -1,4 +1,4 @@
-"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread per result."""
+"""Depthwise convolutions, their gradients and those of pooling as numba.cuda source: a thread per result."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -70,14 +70,35 @@ def _weight_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
                             f"    total += {load(0, data)} * {load(1, out)}"], 3)])]
 
 
-def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
-    """The windows that hold the point, and in each the place of its first maximum."""
-    w, s, o = g.window, g.data_strides, g.out_strides
+def _over_windows(w: Any, inside: Lines) -> Lines:
+    """`inside` for each window o0, o1, o2 that holds the point."""
     lines: Lines = []
     for x in range(3):
         d = f"a{x + 2}"
         lines += [f"from{x} = max_(0, -((-({d} + {w.pad[x]} - {w.kernel[x]} + 1)) // {w.stride[x]}))",
                   f"to{x} = min_({w.out[x]}, ({d} + {w.pad[x]}) // {w.stride[x]} + 1)"]
+    return [*lines, "for o0 in range(from0, to0):", "    for o1 in range(from1, to1):",
+            "        for o2 in range(from2, to2):", *_indented(inside, 3)]
+
+
+def _pool_spread(g: Any, load: Callable[[int, str], str]) -> Lines:
+    """The windows that hold the point, each over its divisor."""
+    w, o = g.window, g.out_strides
+    value = load(0, f"a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}")
+    if g.divisor == "none":
+        return _over_windows(w, [f"total += {value}"])
+    lines = []
+    for x in range(3):
+        first, end = (0, f"2 * {w.pad[x]}") if g.divisor == "padded" else (w.pad[x], w.pad[x])
+        lines.append(f"count{x} = max_(min_(o{x} * {w.stride[x]} + {w.kernel[x]}, {w.data[x]} + {end}) - "
+                     f"max_(o{x} * {w.stride[x]}, {first}), 1)")
+    kind = computing_dtype(g.dtype)
+    return _over_windows(w, [*lines, f"total += {value} / {kind}(count0 * count1 * count2)"])
+
+
+def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
+    """The windows that hold the point, and in each the place of its first maximum."""
+    w, s, o = g.window, g.data_strides, g.out_strides
     data, first = (f"a0 * {s[0]} + a1 * {s[1]} + {e}0 * {s[2]} + {e}1 * {s[3]} + {e}2 * {s[4]}" for e in ("e", "low"))
     scan: Lines = []
     for x in range(3):
@@ -90,13 +111,13 @@ def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
                  "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"], 3),
              "if is_first:",
              f"    total += {load(1, f'a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}')}"]
-    return [*lines, "for o0 in range(from0, to0):", "    for o1 in range(from1, to1):",
-            "        for o2 in range(from2, to2):", *_indented(scan, 3)]
+    return _over_windows(w, scan)
 
 
 FORMS: dict[type[geometry.Geometry], Callable[[Any, Callable[[int, str], str]], Lines]] = {
     geometry.Depthwise: _depthwise, geometry.DepthwiseDataGrad: _data_grad,
-    geometry.DepthwiseWeightGrad: _weight_grad, geometry.MaxPoolGrad: _max_pool_grad}
+    geometry.DepthwiseWeightGrad: _weight_grad, geometry.MaxPoolGrad: _max_pool_grad,
+    geometry.PoolSpread: _pool_spread}
 
 
 def _axes(g: Any) -> tuple[Any, int]:
