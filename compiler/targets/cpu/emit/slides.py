@@ -17,31 +17,31 @@ from mxc.compiler.targets.cpu.library.convolution import every_other, pair_masks
 CHAINS = 4  # so many vectors are combined at a time: each waits for the one before it
 
 
-def slid(op: str, s: Steps, to: Buffer, count: Typed, step: Typed, taps: Typed, apart: Typed, low: Typed, high: Typed,
+def slid(op: str, s: Steps, to: Buffer, count: Typed, step: Typed, taps: Typed, apart: Typed, high: Typed,
          *rows: Buffer | Typed) -> None:
     """to[x] for x < count: the elements row[x * step + k * apart], k < taps, of all rows, combined by `op`.
 
-    rows: pairs of whether there is such a row, and a buffer that begins with it. Only elements for which
+    rows: for each whether it is there, its number `low`, and a buffer that begins with it. Only elements for which
     0 <= low + x * step + k * apart < high count. `to` is written to the end of the last vector.
     """
-    _Slide(op, s, to, rows).run(*(s.whole(x) for x in (count, step, taps, apart, low, high)))
+    _Slide(op, s, to, rows).run(*(s.whole(x) for x in (count, step, taps, apart, high)))
 
 
 class _Slide:
     def __init__(self, op: str, s: Steps, to: Buffer, rows: tuple[Buffer | Typed, ...]):
         self.op, self.s, self.b = op, s, s.b
         self.to = Array(s.b, to.pointer, to.dtype)
-        self.rows = [(s.truth(there), Array(s.b, row.pointer, row.dtype))
-                     for there, row in zip(rows[::2], rows[1::2], strict=True)
-                     if isinstance(row, Buffer) and isinstance(there, Typed)]
+        self.rows = [(s.truth(there), s.whole(low), Array(s.b, row.pointer, row.dtype))
+                     for there, low, row in zip(rows[::3], rows[1::3], rows[2::3], strict=True)
+                     if isinstance(row, Buffer) and isinstance(low, Typed) and isinstance(there, Typed)]
         self.lanes = s.isa.lanes(to.dtype)
         self.neutral = s.b.number(identity(op, to.dtype), vector_type(register_type(to.dtype), self.lanes))
 
-    def run(self, count: Value, step: Value, taps: Value, apart: Value, low: Value, high: Value) -> None:
+    def run(self, count: Value, step: Value, taps: Value, apart: Value, high: Value) -> None:
         """One of three loops runs: elements of neighbouring results lie together, two apart, or anywhere."""
         b = self.b
-        end = low + (count - 1) * step + (taps - 1) * apart + 1
-        high = b.maximum(b.minimum(high, end), 0)
+        reach = (count - 1) * step + (taps - 1) * apart + 1
+        ends = [b.maximum(b.minimum(high, low + reach), 0) for _, low, _ in self.rows]
         few, none = step <= 2, b.number(0)
         for distance in (1, 2, 0):
             wanted = step.equals(distance) if distance else b.negate(few)
@@ -49,7 +49,7 @@ class _Slide:
                 best = [self.neutral] * min(CHAINS, len(self.rows))
                 for k in b.range(0, taps, carry=best):
                     place = x * step + k * apart
-                    self.add(best, distance, place, low + place, step, high)
+                    self.add(best, distance, place, step, ends)
                 self.to.put(x, functools.reduce(self.combined, best))
 
     def combined(self, x: Value, y: Value) -> Value:
@@ -57,18 +57,16 @@ class _Slide:
         places = [ir.make("acc", (), self.to.dtype, i) for i in range(2)]
         return self.s.arithmetic.step(ir.make(operator, places, self.to.dtype), [x, y])
 
-    def add(self, best: list[Value], distance: int, place: Value, column: Value, step: Value, high: Value) -> None:
+    def add(self, best: list[Value], distance: int, place: Value, step: Value, ends: list[Value]) -> None:
         """Adds an element of each row of the windows to the results, whose first one has it at `place`."""
         b, lanes = self.b, self.lanes
-        numbers = vector_type("i32", lanes)
-        across = b.iota(numbers) * self.splat(step)
-        inside = b.inside(across + self.splat(column), self.splat(high))
-        for i, (there, row) in enumerate(self.rows):
-            mask = inside & b.splat(there, lanes)
+        across = b.iota(vector_type("i32", lanes)) * self.splat(step)
+        for i, ((there, low, row), end) in enumerate(zip(self.rows, ends, strict=True)):
+            mask = b.inside(across + self.splat(low + place), self.splat(end)) & b.splat(there, lanes)
             if distance == 1:
                 raw = row.vector(place, lanes, mask)
             elif distance == 2:
-                raw = every_other(row.at(place), pair_masks(b, column, high, there, lanes), lanes)
+                raw = every_other(row.at(place), pair_masks(b, low + place, end, there, lanes), lanes)
             else:
                 raw = row.at(place).gather(b.convert("sext", across, "i64"), mask)
             value = b.select(mask, self.s.arithmetic.loaded(raw, row.dtype), self.neutral)

@@ -20,7 +20,7 @@ COMBINED = ("max", "min", "sum")
 # Windows of neighbouring results are at most so many elements apart: without a guard, and with one, for which the other
 # skeletons have a choice for each element. From three elements on each is gathered.
 FARTHEST, FARTHEST_GUARDED = 2, 4
-MOST_ROWS = 16  # of larger windows the rows, each of which is printed, would be too much code
+MOST_ROWS = 32  # of larger windows the rows, each of which is printed, would be too much code
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Sliding:
     place: the index of the element. outer: the reduce axes that choose the rows of the data that a row of results
     reads, inner: the one along these rows, None where there is none. step, apart: how far elements are apart along the
     last axis of the domain and along `inner`. rows: the parts of the guard that are the same along these two. column: a
-    number that grows as the index does along them, and has to be within 0 <= column < limit; both None where nothing is
-    asked of it, `limit` where only 0 is.
+    number that grows as the index does along them, and has to be within 0 <= column < limit; None where nothing is
+    asked of it, and so is `limit` where there is none.
     """
 
     buffer: int
@@ -60,18 +60,19 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
         return None
     place, parts = load.args[0], list(_parts(load.args[1])) if len(load.args) == 3 else []
     rows = [part for part in parts if not _uses([part], [last])]
-    step, inner = _step(place, last), reduced[-1]
-    along = [last] if _uses(rows, [inner]) or not _step(place, inner) else [last, inner]
+    columns = [part for part in parts if part not in rows]
+    column, limit = _bounds(columns)
+    step, inner, along = _step(place, last), reduced[-1], [last]
+    if not _uses(rows, [inner]) and (apart := _step(place, inner)) and (
+            column is None or _step(column, inner) == apart):
+        along.append(inner)
     outer = [axis for axis in reduced if axis not in along]
     farthest = FARTHEST_GUARDED if parts else FARTHEST
     if not 1 <= step <= farthest or math.prod(kernel.reduce[axis.data - first] for axis in outer) > MOST_ROWS:
         return None
     if not all(n in (0, 1) or index(n) in ir.walk([place]) for n in (step, _step(place, inner))):
         return None  # the number is no argument of the code
-    columns = [part for part in parts if part not in rows]
-    column, limit = _bounds(columns)
-    if columns and (column is None or _uses([column], outer)
-                    or any(_step(column, axis) != _step(place, axis) for axis in along)):
+    if columns and (column is None or _step(column, last) != step):
         return None
     return Sliding(load.data, place, tuple(axis.data for axis in outer), inner.data if inner in along else None, step,
                    _step(place, inner) if inner in along else 0, tuple(rows), column, limit)

@@ -35,7 +35,6 @@ class WindowRows(Sweeps):
             source(f"i{axis} = start")  # where the first result has its first element
             if found.inner is not None:
                 source(f"i{found.inner} = 0")
-            source(f"low = {text(found.column) if found.column is not None else '0'}")
             source(f"high = {text(found.limit) if found.limit is not None else str(1 << 30)}")
             places = [range(self.kernel.reduce[outer - self.first]) for outer in found.outer]
             for number, place in enumerate(itertools.product(*places)):
@@ -43,11 +42,12 @@ class WindowRows(Sweeps):
                     for outer, at in zip(found.outer, place, strict=True):
                         source(f"i{outer} = {at}")
                     source(f"there{number} = {' & '.join(map(text, found.rows)) or 'True'}")
+                    source(f"low{number} = {text(found.column) if found.column is not None else '0'}")
                     source(f"row{number} = moved(b{found.buffer}, {text(found.place)})")
-                rows.append(f"there{number}, row{number}")
+                rows.append(f"there{number}, low{number}, row{number}")
         step, apart = text(index(found.step)), text(index(found.apart))
         taps = "1" if found.inner is None else f"n{found.inner}"
-        source(f"slid_{a.combine}(s0, stop - start, {step}, {taps}, {apart}, low, high, {', '.join(rows)})")
+        source(f"slid_{a.combine}(s0, stop - start, {step}, {taps}, {apart}, high, {', '.join(rows)})")
         self.acc_names = {0: self.printer.rounded(f"s0[i{axis} - start]", a.body.dtype)}
         with self.loop(axis, "start", "stop"):
             self.store(list(self.kernel.stores))
