@@ -337,6 +337,26 @@ def test_max_pool_grad_of_nan(dtype, instructions):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_max_pool_grad_of_nan_in_a_plane(dtype, instructions):
+    """The first of the largest numbers of the plane, wherever the vectors end; its first element where none is one."""
+    w = window(1, 6, 1, 1, (1, 1, 37), (1, 1, 37))
+    x = np.zeros((6, 37), dtype)
+    x[0, [3, 20, 36]] = 5  # in three vectors
+    x[1] = np.nan
+    x[2], x[2, 35] = np.nan, -np.inf
+    x[3, [17, 18]], x[3, 1] = 7, np.nan
+    x[4] = -np.inf
+    x[5, 36] = 1
+    grad, out = np.arange(1, 7).astype(dtype), np.zeros(6 * 37, dtype)
+    pool = calls.max_pool_grad(dtype, w, dense((1, 6, 1, 1, 37)), dense((1, 6, 1, 1, 1)))
+    call = calls.call("pool", pool, (dtype,) * 3, plain_store(2, (1, 6, 1, 1, 37), dtype))
+    instructions.run(call, [x.ravel(), grad, out])
+    want = np.zeros((6, 37), dtype)
+    want[range(6), [3, 0, 35, 17, 0, 36]] = grad
+    np.testing.assert_array_equal(out.reshape(6, 37), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_max_pool_grad_of_nan_in_squares(dtype, instructions):
     """The first of the largest numbers in the order of rows, or of all where none is one."""
     w = window(1, 1, 1, 1, (1, 2, 12), (1, 2, 2), stride=(1, 2, 2))

@@ -39,38 +39,65 @@ class _Slide:
 
     def run(self, count: Value, step: Value, taps: Value, apart: Value, high: Value) -> None:
         """One of three loops runs: elements of neighbouring results lie together, two apart, or anywhere."""
-        b = self.b
+        b, lanes = self.b, self.lanes
         reach = (count - 1) * step + (taps - 1) * apart + 1
         ends = [b.maximum(b.minimum(high, low + reach), 0) for _, low, _ in self.rows]
-        few, none = step <= 2, b.number(0)
         for distance in (1, 2, 0):
-            wanted = step.equals(distance) if distance else b.negate(few)
-            for x in b.range(0, b.select(wanted, count, none), self.lanes):
-                best = [self.neutral] * min(CHAINS, len(self.rows))
-                for k in b.range(0, taps, carry=best):
-                    place = x * step + k * apart
-                    self.add(best, distance, place, step, ends)
-                self.to.put(x, functools.reduce(self.combined, best))
+            wanted = step.equals(distance) if distance else step > 2
+            for near in b.range(0, b.select(wanted, count, b.number(0)), lanes):
+                # the last vector, too, is whole, if there are enough results: some are then computed twice
+                x = b.select(count < lanes, near, b.minimum(near, count - lanes))
+
+                def results(whole: bool, x: Value = x, distance: int = distance) -> Value:
+                    best = [self.neutral] * min(CHAINS, len(self.rows))
+                    for k in b.range(0, taps, carry=best):
+                        self.add(best, whole, distance, x * step + k * apart, step, ends)
+                    return functools.reduce(self.combined, best)
+
+                if distance:
+                    most = (x + lanes - 1) * step + (taps - 1) * apart + distance - 1
+                    inside = self.whole(x * step, most, ends)
+                    found = b.choose(inside, functools.partial(results, True), functools.partial(results, False))
+                else:
+                    found = results(False)
+                self.to.put(x, found)
+
+    def whole(self, least: Value, most: Value, ends: list[Value]) -> Value:
+        """Whether all rows are there, and have elements from place `least` to `most`."""
+        checks = [part for (there, low, _), end in zip(self.rows, ends, strict=True)
+                  for part in (there, low + least >= 0, low + most < end)]
+        return functools.reduce(lambda x, y: x & y, checks)
 
     def combined(self, x: Value, y: Value) -> Value:
         operator = {"sum": "add"}.get(self.op, self.op)
         places = [ir.make("acc", (), self.to.dtype, i) for i in range(2)]
         return self.s.arithmetic.step(ir.make(operator, places, self.to.dtype), [x, y])
 
-    def add(self, best: list[Value], distance: int, place: Value, step: Value, ends: list[Value]) -> None:
-        """Adds an element of each row of the windows to the results, whose first one has it at `place`."""
+    def add(self, best: list[Value], whole: bool, distance: int, place: Value, step: Value, ends: list[Value]) -> None:
+        """Adds an element of each row of the windows to the results, whose first one has it at `place`. whole: all of
+        them exist."""
         b, lanes = self.b, self.lanes
         across = b.iota(vector_type("i32", lanes)) * self.splat(step)
         for i, ((there, low, row), end) in enumerate(zip(self.rows, ends, strict=True)):
-            mask = b.inside(across + self.splat(low + place), self.splat(end)) & b.splat(there, lanes)
-            if distance == 1:
-                raw = row.vector(place, lanes, mask)
-            elif distance == 2:
-                raw = every_other(row.at(place), pair_masks(b, low + place, end, there, lanes), lanes)
+            if whole:
+                raw = every_other(row.at(place), [None, None], lanes) if distance == 2 else row.vector(place, lanes)
+                value = self.s.arithmetic.loaded(raw, row.dtype)
             else:
-                raw = row.at(place).gather(b.convert("sext", across, "i64"), mask)
-            value = b.select(mask, self.s.arithmetic.loaded(raw, row.dtype), self.neutral)
+                mask = b.inside(across + self.splat(low + place), self.splat(end)) & b.splat(there, lanes)
+                value = b.select(mask, self.masked(row, distance, place, mask, (low, end, there), across), self.neutral)
             best[i % CHAINS] = self.combined(best[i % CHAINS], value)
+
+    def masked(self, row: Array, distance: int, place: Value, mask: Value, limits: tuple[Value, Value, Value],
+               across: Value) -> Value:
+        """The elements of a row from `place` on for which the mask holds."""
+        b, lanes, (low, end, there) = self.b, self.lanes, limits
+        if distance == 1:
+            raw = row.vector(place, lanes, mask)
+        elif distance == 2:
+            raw = every_other(row.at(place), pair_masks(b, low + place, end, there, lanes), lanes)
+        else:
+            raw = row.at(place).gather(b.convert("sext", across, "i64"), mask)
+        return self.s.arithmetic.loaded(raw, row.dtype)
 
     def splat(self, number: Value) -> Value:
         return self.b.splat(self.b.convert("trunc", number, "i32"), self.lanes)
