@@ -473,7 +473,9 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     g: Any = kernel.geometry
     if isinstance(g, geometry.Gemm):
         return 2 * g.batch * g.m * g.n * g.k
-    if isinstance(g, geometry.MaxPoolGrad | geometry.PoolSpread | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):
+    moves = (geometry.MaxPoolGrad, geometry.PoolSpread, geometry.WinogradData, geometry.WinogradSide,
+             geometry.WinogradWeight)
+    if isinstance(g, moves):
         return 0
     w = g.window
     if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):

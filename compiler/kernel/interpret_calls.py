@@ -340,7 +340,8 @@ def _pool_spread(g: records.PoolSpread[int], buffers: Sequence[np.ndarray]) -> n
             part.append(slice(max(start - pad, 0), max(0, min(start - pad + kernel, data))))
             first, end = (0, data + 2 * pad) if g.divisor == "padded" else (pad, data + pad)
             count *= max(min(start + kernel, end) - max(start, first), 1) if g.divisor != "none" else 1
-        grad[(slice(None), slice(None), *part)] += out[(slice(None), slice(None), *place)][..., None, None, None] / count
+        share = out[(slice(None), slice(None), *place)] / count
+        grad[(slice(None), slice(None), *part)] += share[..., None, None, None]
     return grad
 
 

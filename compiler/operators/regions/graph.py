@@ -18,7 +18,8 @@ def roi_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
     data, rois = inputs
     count, channels, rows, columns = builder.old.shape(Entry(node))
     pixels = builder.make("transpose", data, axes=LAST)
-    made = builder.make("_mxc_roi_pooling", pixels, rois, rois, shape=(count, rows, columns, channels), **node.params)
+    shape = count, rows, columns, channels
+    made = builder.make("_mxc_roi_pooling", pixels, rois, rois, name=f"{node.name}_pixels", shape=shape, **node.params)
     return [builder.make("transpose", made, name=node.name, axes=SECOND)]
 
 

@@ -31,7 +31,8 @@ def turned_roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 # long: the language of routines has no functions, and forward and backward share the bounds of the cells
-@routine(inputs=("data", "rois", "grad"), outputs=("out",), units="(batch if backward else count) * (-(-channels // 32))",
+@routine(inputs=("data", "rois", "grad"), outputs=("out",),
+         units="(batch if backward else count) * (-(-channels // 32))",
          scratch={"best": ("real", "32"), "place": ("int32", "32"), "lefts": ("int32", "columns"),
                   "rights": ("int32", "columns")})
 def roi_pooling(first, last, data, rois, grad, out, best, place, lefts, rights, batch, height, width, channels, count,

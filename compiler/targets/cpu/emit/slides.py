@@ -1,7 +1,7 @@
 """The words of loop kernels for windows that slide along their results: neighbouring results are a vector.
 
-LLVM makes such vectors too, but of what lies two apart in memory it makes them one by one, and what is left of a row, or
-lies at its ends, it computes element by element. Here lanes that a window does not have are masked.
+LLVM makes such vectors too, but gathers what lies two apart in memory, and what is left of a row, or lies at its ends,
+it computes element by element. Here lanes that a window does not have are masked.
 """
 from __future__ import annotations
 

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.canonical import lanes
+from mxc.compiler.kernel.canonical import WINDOW_STEP, lanes
 from mxc.compiler.kernel.interpret import identity
 from mxc.compiler.kernel.ir import FLOATS, LoopKernel, Value, computing_dtype
 from mxc.compiler.kernel.simplify_index import affine, index
 
 COMBINED = ("max", "min", "sum")
-# Windows of neighbouring results are at most so many elements apart: without a guard, and with one, for which the other
-# skeletons have a choice for each element. From three elements on each is gathered.
-FARTHEST, FARTHEST_GUARDED = 2, 4
+UNGUARDED_STEP = 2  # windows without a guard are at most so far apart; from three elements on each is gathered
 MOST_ROWS = 32  # of larger windows the rows, each of which is printed, would be too much code
 
 
@@ -67,8 +65,7 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
             column is None or _step(column, inner) == apart):
         along.append(inner)
     outer = [axis for axis in reduced if axis not in along]
-    farthest = FARTHEST_GUARDED if parts else FARTHEST
-    if not 1 <= step <= farthest or math.prod(kernel.reduce[axis.data - first] for axis in outer) > MOST_ROWS:
+    if not 1 <= step <= (WINDOW_STEP if parts else UNGUARDED_STEP) or math.prod(kernel.reduce[axis.data - first] for axis in outer) > MOST_ROWS:
         return None
     if not all(n in (0, 1) or index(n) in ir.walk([place]) for n in (step, _step(place, inner))):
         return None  # the number is no argument of the code

@@ -297,7 +297,8 @@ class _Depthwise(Function):
         together = strides[4].equals(1)
         steps = b.iota(vector_type("i64", lanes)) * self._splat(strides[4])
         for y in b.range(0, height, carry=sums):
-            rows, line = [self.copy.at(self.place(y, kd, kh) + starts[kw]) for kh, kw in places], grads.at(y * strides[3])
+            rows = [self.copy.at(self.place(y, kd, kh) + starts[kw]) for kh, kw in places]
+            line = grads.at(y * strides[3])
 
             def add(w: Value, grad: Value, mask: Value | None, rows: list[Array] = rows) -> None:
                 for i, row in enumerate(rows):  # past the end the copy may hold anything, infinities too
@@ -309,7 +310,8 @@ class _Depthwise(Function):
             for w in b.range(some, width, lanes, carry=sums):
                 mask = b.first_lanes(width - w, lanes)
                 far = line.at(w * strides[4])
-                raw = b.choose(together, functools.partial(line.vector, w, lanes, mask), functools.partial(far.gather, steps, mask))
+                raw = b.choose(together, functools.partial(line.vector, w, lanes, mask),
+                               functools.partial(far.gather, steps, mask))
                 add(w, self.loaded(raw, line.dtype), mask)
         for i, total in enumerate(sums):
             place.put(i * lanes, total)

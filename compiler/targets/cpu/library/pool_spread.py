@@ -3,15 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic
 
 from mxc.compiler.kernel.geometry import PoolSpread
 from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Number, Value, vector_type
+from mxc.compiler.targets.cpu.library.cutting import N
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa
-
-N = TypeVar("N", int, Value)
 
 
 def units(g: PoolSpread[int], isa: Isa) -> int:
@@ -24,16 +23,16 @@ def scratch_elements(g: PoolSpread[int], isa: Isa) -> int:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Generic[N]):
     """Where things lie in scratch memory, in elements: first a row of windows with `margin` zeros before it and zeros
     behind it, `line` in all; then for each row of windows what the padded data's row gets of it, `pitch` apart."""
 
-    margin: Number
-    line: Number
-    pitch: Number
+    margin: N
+    line: N
+    pitch: N
 
     @classmethod
-    def of(cls, g: PoolSpread, lanes: int) -> Layout:
+    def of(cls, g: PoolSpread[N], lanes: int) -> Layout[N]:
         """For a geometry over numbers of Python's or of the printed program."""
         w = g.window
         kernel, stride, out = w.kernel[2], w.stride[2], w.out[2]
@@ -124,8 +123,9 @@ class _Spread(Function):
         w, counts = self.g.window, b.iota(kind) + b.splat(b.convert("trunc", x, "i32"), lanes)
         start = counts * self.splat(w.stride[2])
         first, end = self.ends(2)
-        begin, end_ = self.larger(start, self.splat(first)), self.smaller(start + self.splat(w.kernel[2]), self.splat(end))
-        length = self.larger(end_ - begin, self.splat(b.lift(1)))
+        begin = self.larger(start, self.splat(first))
+        length = self.smaller(start + self.splat(w.kernel[2]), self.splat(end)) - begin
+        length = self.larger(length, self.splat(1))
         element = TYPES[self.dtype]
         divisor = b.convert("sitofp", length, element) * b.splat(b.convert("sitofp", rows, element), lanes)
         return b.emit(numbers.type, f"fdiv {numbers.type} {numbers.text}, {divisor.text}")

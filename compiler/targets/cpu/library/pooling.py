@@ -23,7 +23,7 @@ def scratch_elements(g: MaxPoolGrad[int], isa: Isa) -> int:
 def print_kernel(p: Printing) -> None:
     """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane.
 
-    Windows of 2 x 2 that touch but do not overlap have a loop of their own, without a store for each window, and so have
+    Windows of 2 x 2 that touch but do not overlap have a loop of their own, without a store for each window. So have
     windows of whole planes, whose elements make the vectors.
     """
     with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
