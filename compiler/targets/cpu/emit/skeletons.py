@@ -1,9 +1,10 @@
 """Which skeleton a canonical loop kernel has on the CPU, and into how many units of work it is divided.
 
-There are three skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
+There are four skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
 the domain at a time; the innermost reduce axis is the vector loop. *columns* is taken where the loads run along the
 domain's last axis rather than along the reduce axes: it takes a block of that axis at a time, whose accumulators lie in
-the thread's scratch memory.
+the thread's scratch memory. *windows* is taken where windows slide along that axis (sliding.py): a row of results is
+made of vectors by a word of its own (slides.py).
 
 A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length in maps and rows.
 It takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
