@@ -55,6 +55,14 @@ def windows(combine: str, dtype: str, data: tuple[int, int, int], kernel: Pair, 
                                 out, kernel, (Accumulator(combine, body),), (Store(1, flat(out), result),)))
 
 
+def joined() -> LoopKernel:
+    """The sum of two arrays that are joined: where the first one ends the other is read, buffer 0."""
+    second = load(0, apply("add", axis(0), index(20)), F)
+    body = load(1, axis(0), F, apply("lt", axis(1), index(1)), second)
+    return canonical(LoopKernel("joined", (F, F, F), (20,), (2,), (Accumulator("sum", body),),
+                                (Store(2, axis(0), acc(0, F)),)))
+
+
 def every() -> Iterator[LoopKernel]:
     for width in (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65):  # around vectors, and several of them
         yield windows("max", F, (2, 4, width), (3, 3), (1, 1), (1, 1))
@@ -118,6 +126,7 @@ def test_sizes_share_their_code() -> None:
     windows("sum", F, (2, 4, 90), (3, 3), (1, 5), (1, 1)),  # far apart
     windows("sum", F, (2, 4, 90), (3, 3), (1, 3), (0, 0)),
     windows("max", F, (2, 40, 40), (36, 1), (1, 1), (18, 0)),  # too many rows
+    joined(),
     windows("max", "int32", (2, 4, 40), (3, 3), (2, 2), (1, 1), fill=-2**31),
 ], ids=lambda k: k.name)
 def test_other_kernels(kernel: LoopKernel) -> None:

@@ -51,7 +51,8 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
     load = _element(accumulator.body)
     if load is None or accumulator.combine not in COMBINED or (len(load.args) == 1 and len(kernel.reduce) < 2):
         return None
-    if len(load.args) == 3 and load.args[2].data != identity(accumulator.combine, computing_dtype(load.dtype)):
+    nothing = identity(accumulator.combine, computing_dtype(load.dtype))
+    if len(load.args) == 3 and (load.args[2].op != "const" or load.args[2].data != nothing):
         return None
     last, reduced = ir.axis(first - 1), [ir.axis(first + i) for i in range(len(kernel.reduce))]
     if any(affine(s.index)[0].get(last) != 1 or _uses([s.index, s.value], reduced) for s in kernel.stores):
