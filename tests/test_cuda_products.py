@@ -23,7 +23,8 @@ from mxc.compiler.targets.cuda.kernels import grid_of, source_of
 
 PROGRAM = """
 from cuda_runs import Plain, run
-from library_cases import check, convolution_case, depthwise_case, gemm_case, spread_case, WINDOWS, DEPTHWISE, POOLS, GEMMS
+from library_cases import check, convolution_case, depthwise_case, gemm_case, spread_case
+from library_cases import WINDOWS, DEPTHWISE, POOLS, GEMMS
 from mxc.compiler.targets.cuda.blocks import GPU, SIMULATED, Blocks
 
 class Runs:

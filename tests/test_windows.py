@@ -55,6 +55,16 @@ def windows(combine: str, dtype: str, data: tuple[int, int, int], kernel: Pair, 
                                 out, kernel, (Accumulator(combine, body),), (Store(1, flat(out), result),)))
 
 
+def turned() -> LoopKernel:
+    """Windows whose elements are read from the last one on, as in the gradient of an average."""
+    column = total(axis(1), apply("mul", axis(3), index(-1)), index(1))
+    guard = apply("and", apply("ge", column, index(0)), apply("lt", column, index(37)))
+    place = total(apply("mul", axis(0), index(74)), apply("mul", axis(2), index(37)), column)
+    body = load(0, place, F, guard, const(0.0, F))
+    return canonical(LoopKernel("turned", (F, F), (3, 37), (2, 3), (Accumulator("sum", body),),
+                                (Store(1, flat((3, 37)), acc(0, F)),)))
+
+
 def joined() -> LoopKernel:
     """The sum of two arrays that are joined: where the first one ends the other is read, buffer 0."""
     second = load(0, apply("add", axis(0), index(20)), F)
@@ -74,6 +84,7 @@ def every() -> Iterator[LoopKernel]:
         for combine in ("max", "sum"):
             yield windows(combine, dtype, (2, 5, 41), (3, 3), (1, 1), (1, 1))
             yield windows(combine, dtype, (2, 5, 71), (3, 3), (2, 2), (1, 1))
+    yield turned()
     for combine in ("max", "sum"):
         yield windows(combine, F, (2, 4, 40), (2, 2), (2, 2), (0, 0))  # without a guard
         yield windows(combine, F, (3, 6, 37), (3, 3), (1, 2), (0, 0), beyond=1)

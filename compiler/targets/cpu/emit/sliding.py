@@ -62,18 +62,19 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
     columns = [part for part in parts if part not in rows]
     column, limit = _bounds(columns)
     step, inner, along = _step(place, last), reduced[-1], [last]
-    if not _uses(rows, [inner]) and (apart := _step(place, inner)) and (
-            column is None or _step(column, inner) == apart):
+    apart = _step(place, inner)
+    if not _uses(rows, [inner]) and apart > 0 and (column is None or _step(column, inner) == apart):
         along.append(inner)
     outer = [axis for axis in reduced if axis not in along]
-    if not 1 <= step <= (WINDOW_STEP if parts else UNGUARDED_STEP) or math.prod(kernel.reduce[axis.data - first] for axis in outer) > MOST_ROWS:
+    farthest = WINDOW_STEP if parts else UNGUARDED_STEP
+    if not 1 <= step <= farthest or math.prod(kernel.reduce[axis.data - first] for axis in outer) > MOST_ROWS:
         return None
-    if not all(n in (0, 1) or index(n) in ir.walk([place]) for n in (step, _step(place, inner))):
+    if not all(n in (0, 1) or index(n) in ir.walk([place]) for n in (step, apart if inner in along else 0)):
         return None  # the number is no argument of the code
     if columns and (column is None or _step(column, last) != step):
         return None
     return Sliding(load.data, place, tuple(axis.data for axis in outer), inner.data if inner in along else None, step,
-                   _step(place, inner) if inner in along else 0, tuple(rows), column, limit)
+                   apart if inner in along else 0, tuple(rows), column, limit)
 
 
 def _element(body: Value) -> Value | None:
