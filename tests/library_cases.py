@@ -349,6 +349,20 @@ def depthwise_case(kind: str, w: Window, dtype: str, flat: bool = True) -> tuple
     return calls.call("dw", made, buffers, stores), [*operands, np.zeros(math.prod(shape), numpy_dtype(dtype))]
 
 
+def spread_case(w: Window, dtype: str, divisor: str, last: bool = False) -> tuple[CallKernel, list[np.ndarray]]:
+    """The spread of the numbers of windows. last: their channels lie together."""
+    rng = np.random.default_rng(9)
+    shape = (w.batch, w.groups, *w.data)
+    if last:
+        out_strides = (w.groups * math.prod(w.out), 1, *(s * w.groups for s in dense(w.out)))
+    else:
+        out_strides = dense((w.batch, w.groups, *w.out))
+    operand = values(rng, (w.batch * w.groups * math.prod(w.out),), dtype)
+    made = calls.pool_spread(dtype, w, out_strides, divisor)
+    call = calls.call("spread", made, (dtype,) * 2, plain_store(1, shape, dtype))
+    return call, [operand, np.zeros(math.prod(shape), numpy_dtype(dtype))]
+
+
 POOLS = {
     "overlap": window(2, 3, 1, 1, (1, 9, 8), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
     "full": window(1, 2, 1, 1, (1, 8, 8), (1, 3, 3), stride=(1, 2, 2), extra=1),
@@ -358,5 +372,12 @@ POOLS = {
     "stride 3": window(1, 2, 1, 1, (1, 9, 40), (1, 2, 4), stride=(1, 2, 3)),
     "windows outside": window(1, 2, 1, 1, (1, 3, 3), (1, 2, 2), pad=(0, 4, 4)),
     "squares": window(2, 3, 1, 1, (1, 8, 8), (1, 2, 2), stride=(1, 2, 2)),
+    "a plane": window(2, 3, 1, 1, (1, 5, 7), (1, 5, 7)),
+    "a volume": window(1, 2, 1, 1, (2, 4, 4), (2, 4, 4)),
+    "a plane, padded": window(1, 2, 1, 1, (1, 5, 5), (1, 6, 6), pad=(0, 1, 1), stride=(1, 9, 9)),
+    "a point": window(1, 2, 1, 1, (1, 1, 1), (1, 1, 1)),
+    "rows of 16": window(1, 2, 1, 1, (1, 3, 16), (1, 3, 3), pad=(0, 1, 1)),
+    "rows of 17": window(1, 2, 1, 1, (1, 3, 17), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "rows of 34": window(1, 2, 1, 1, (1, 4, 34), (1, 1, 5), stride=(1, 1, 2), pad=(0, 0, 2)),
     "squares, odd": window(1, 2, 1, 1, (2, 5, 47), (1, 2, 2), stride=(1, 2, 2)),
 }

@@ -3,7 +3,17 @@ from __future__ import annotations
 
 import pytest
 from cuda_runs import Plain, simulated
-from library_cases import DEPTHWISE, GEMMS, KINDS, POOLS, WINDOWS, convolution_case, depthwise_case, gemm_case
+from library_cases import (
+    DEPTHWISE,
+    GEMMS,
+    KINDS,
+    POOLS,
+    WINDOWS,
+    convolution_case,
+    depthwise_case,
+    gemm_case,
+    spread_case,
+)
 
 from mxc.compiler.error import TargetError
 from mxc.compiler.targets.cuda.ahead import CudaTarget
@@ -13,7 +23,8 @@ from mxc.compiler.targets.cuda.kernels import grid_of, source_of
 
 PROGRAM = """
 from cuda_runs import Plain, run
-from library_cases import check, convolution_case, depthwise_case, gemm_case, WINDOWS, DEPTHWISE, POOLS, GEMMS
+from library_cases import check, convolution_case, depthwise_case, gemm_case, spread_case
+from library_cases import WINDOWS, DEPTHWISE, POOLS, GEMMS
 from mxc.compiler.targets.cuda.blocks import GPU, SIMULATED, Blocks
 
 class Runs:
@@ -86,6 +97,8 @@ for name, window in DEPTHWISE.items():
             check(*depthwise_case(kind, window, "float32", flat), runs)
 for window in POOLS.values():
     check(*depthwise_case("pool", window, "float32"), runs)
+    for divisor in ("none", "padded", "inside"):
+        check(*spread_case(window, "float32", divisor), runs)
 """)
 
 
@@ -120,7 +133,8 @@ def kernels() -> list:
     found += [convolution_case(kind, WINDOWS["3d"], "float32", plain, packed=False)[0]  # type: ignore[arg-type]
               for kind in KINDS]
     found += [depthwise_case(kind, DEPTHWISE["same"], "float32")[0] for kind in KINDS]
-    return [*found, depthwise_case("pool", POOLS["3d"], "float32")[0]]
+    return [*found, depthwise_case("pool", POOLS["3d"], "float32")[0],
+            spread_case(POOLS["3d"], "float32", "inside")[0]]
 
 
 @pytest.mark.slow

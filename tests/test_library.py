@@ -25,6 +25,7 @@ from library_cases import (
     packed_weight,
     panel_case,
     plain_store,
+    spread_case,
     values,
     window,
 )
@@ -296,6 +297,19 @@ def test_max_pool_grad_dtypes(dtype, instructions):
         check(*depthwise_case("pool", POOLS[name], dtype), instructions)
 
 
+@pytest.mark.parametrize("divisor", ["none", "padded", "inside"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pool_spread(name, divisor, instructions):
+    check(*spread_case(POOLS[name], "float32", divisor), instructions)
+
+
+@pytest.mark.parametrize("dtype", ["float64", *NARROW])
+def test_pool_spread_dtypes(dtype, instructions):
+    for name in ("overlap", "wide", "stride 3"):
+        check(*spread_case(POOLS[name], dtype, "padded"), instructions)
+    check(*spread_case(POOLS["overlap"], dtype, "inside", last=True), instructions)
+
+
 def test_max_pool_grad_with_channels_last(instructions):
     rng, w = np.random.default_rng(8), POOLS["wide"]
     x = rng.integers(-3, 3, (*w.data, w.groups)).astype(np.float32)
@@ -320,6 +334,26 @@ def test_max_pool_grad_of_nan(dtype, instructions):
     params = op.make_params({"kernel": (2,), "stride": (2,)})
     for got in (*out, op.reference(params, [x.reshape(1, 1, 8), grad.reshape(1, 1, 4)], [dtype])[0].ravel()):
         np.testing.assert_array_equal(got, [0, 10, 20, 0, 30, 0, 0, 40])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_max_pool_grad_of_nan_in_a_plane(dtype, instructions):
+    """The first of the largest numbers of the plane, wherever the vectors end; its first element where none is one."""
+    w = window(1, 6, 1, 1, (1, 1, 37), (1, 1, 37))
+    x = np.zeros((6, 37), dtype)
+    x[0, [3, 20, 36]] = 5  # in three vectors
+    x[1] = np.nan
+    x[2], x[2, 35] = np.nan, -np.inf
+    x[3, [17, 18]], x[3, 1] = 7, np.nan
+    x[4] = -np.inf
+    x[5, 36] = 1
+    grad, out = np.arange(1, 7).astype(dtype), np.zeros(6 * 37, dtype)
+    pool = calls.max_pool_grad(dtype, w, dense((1, 6, 1, 1, 37)), dense((1, 6, 1, 1, 1)))
+    call = calls.call("pool", pool, (dtype,) * 3, plain_store(2, (1, 6, 1, 1, 37), dtype))
+    instructions.run(call, [x.ravel(), grad, out])
+    want = np.zeros((6, 37), dtype)
+    want[range(6), [3, 0, 35, 17, 0, 36]] = grad
+    np.testing.assert_array_equal(out.reshape(6, 37), want)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -380,6 +414,7 @@ def some_cases(isa: Isa) -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]
                 yield f"depthwise {kind} {name} {dtype}", *depthwise_case(kind, DEPTHWISE[name], dtype)
         for name in POOLS:
             yield f"max_pool_grad {name} {dtype}", *depthwise_case("pool", POOLS[name], dtype)
+            yield f"pool_spread {name} {dtype}", *spread_case(POOLS[name], dtype, "inside")
     for name, w in SMALL_MAPS.items():
         yield f"weight gradient {name}", *convolution_case("weight", w, "float32", isa)
         for kind in ("forward", "data"):

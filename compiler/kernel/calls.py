@@ -303,6 +303,16 @@ def convolution_weight_grad(
                                           out_strides=tuple(out_strides))
 
 
+def pool_spread(dtype: str, window: Window[int], out_strides: Sequence[int], divisor: str) -> geometry.PoolSpread[int]:
+    """grad[n, c, d, h, w] = sum of out_grad over the windows that d, h, w lies in, each over its divisor.
+
+    Output axes (n, c, d, h, w) of the data; `window.groups` counts the channels (channels = filters = 1). divisor:
+    "none", or how many elements a window has, at least 1: of the "padded" data, which end with a padding as wide as the
+    one before them, or of those "inside". Operand: out_grad, with its strides.
+    """
+    return geometry.PoolSpread(dtype=dtype, window=window, out_strides=tuple(out_strides), divisor=divisor)
+
+
 def depthwise(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.Depthwise[int]:
     """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw). Like that of all
     depthwise kernels, its code is printed for one size of kernel."""
@@ -465,7 +475,9 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     per = g.numbers_of_a_word if isinstance(g, geometry.WordProduct | geometry.TiledConvolution) else 1
     if isinstance(g, geometry.Gemm | geometry.WordProduct):
         return 2 * per * g.batch * g.m * g.n * g.k
-    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):
+    moves = (geometry.MaxPoolGrad, geometry.PoolSpread, geometry.WinogradData, geometry.WinogradSide,
+             geometry.WinogradWeight)
+    if isinstance(g, moves):
         return 0
     w = g.window
     if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):

@@ -17,6 +17,7 @@ LANES = (4, 8, 16)  # a last axis of so many elements gets code of its own: one 
 FEW = (2, 3)  # a last axis of so many elements gets code of its own in maps, which a loop of two steps would slow down
 REMEMBERED = 512  # the canonical form, and the text, of so many kernels are kept
 SHORT_WINDOW = 3  # a window none of whose axes is longer than this has its extents in the code (`fixed`)
+WINDOW_STEP = 4  # windows that slide along a row are at most so many elements apart
 SHORTEST_SPLIT = 8  # splitting the innermost axis into runs of fewer elements costs more than the division it saves
 
 
@@ -112,9 +113,24 @@ def lanes(kernel: LoopKernel) -> int:
     if last < 0 or kernel.domain[last] not in ((*FEW, *LANES) if is_map else LANES):
         return 0
     if kernel.accumulators and kernel.reduce:
+        if _slides(kernel):
+            return 0
         score = contiguity(kernel)
         return kernel.domain[last] if score(last) > score(last + len(kernel.reduce)) else 0
     return kernel.domain[last] if is_map and last > 0 else 0
+
+
+def _slides(kernel: LoopKernel) -> bool:
+    """Whether neighbouring points of the last domain axis load the same elements, as windows do that slide along it:
+    these points are a row of an image, and no lanes."""
+    first, last = len(kernel.domain), len(kernel.domain) - 1
+    for v in ir.walk(kernel.roots()):
+        terms = affine(v.args[0])[0] if v.op == "load" else {}
+        step = terms.get(ir.axis(last), 0)
+        if 0 < step <= WINDOW_STEP and any(0 < abs(terms.get(ir.axis(first + i), 0)) < kernel.domain[last] * step
+                                           for i in range(len(kernel.reduce))):
+            return True
+    return False
 
 
 def fixed(kernel: LoopKernel) -> dict[int, int]:

@@ -527,3 +527,15 @@ class MaxPoolGrad(OfBoth[N]):
 
     def merged(self) -> tuple[int, Sequence[N]]:
         return 2, self.window.data
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSpread(Windowed[N]):
+    """See `calls.pool_spread`. out_strides: elements between (n, c, d, h, w) of the windows' numbers."""
+
+    template: ClassVar[str] = "pool_spread"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "divisor")
+    operands: ClassVar[int] = 1
+
+    out_strides: tuple[N, ...]
+    divisor: str

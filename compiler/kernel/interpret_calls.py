@@ -382,6 +382,22 @@ def _max_pool_grad(g: records.MaxPoolGrad[int], buffers: Sequence[np.ndarray]) -
     return grad
 
 
+def _pool_spread(g: records.PoolSpread[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    out = _outs(w, buffers[0], g.out_strides)[:, :, 0]
+    grad = np.zeros((w.batch, w.groups, *w.data))
+    for place in np.ndindex(*w.out):
+        starts = [o * s for o, s in zip(place, w.stride, strict=True)]  # in the padded data
+        part, count = [], 1
+        for start, kernel, pad, data in zip(starts, w.kernel, w.pad, w.data, strict=True):
+            part.append(slice(max(start - pad, 0), max(0, min(start - pad + kernel, data))))
+            first, end = (0, data + 2 * pad) if g.divisor == "padded" else (pad, data + pad)
+            count *= max(min(start + kernel, end) - max(start, first), 1) if g.divisor != "none" else 1
+        share = out[(slice(None), slice(None), *place)] / count
+        grad[(slice(None), slice(None), *part)] += share[..., None, None, None]
+    return grad
+
+
 _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
     records.Gemm: _gemm,
     records.WordProduct: _word_product,
@@ -409,4 +425,5 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
     records.Parts: _parts,
+    records.PoolSpread: _pool_spread,
 }

@@ -30,12 +30,17 @@ class LoopPrinter:
         self.acc_names: dict[int, str] = {}
         self.printer = self.printer_class(self.source, self.leaf)
         self.open_axes: set[int] = set()
+        self.lane = lane
         # By id of a value: the axes and the accumulators that it depends on.
         self.needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        for v in ir.walk(kernel.roots()):
+        self.find_needs(kernel.roots())
+
+    def find_needs(self, roots: Sequence[Value]) -> None:
+        """Looks what `roots` depend on."""
+        for v in ir.walk(roots):
             axes: frozenset[int] = frozenset([v.data]) if v.op == "axis" else frozenset()  # type: ignore[list-item]
-            if v.op == "acc" and lane is not None:
-                axes = frozenset([lane])
+            if v.op == "acc" and self.lane is not None:
+                axes = frozenset([self.lane])
             accs: frozenset[int] = frozenset([v.data]) if v.op == "acc" else frozenset()  # type: ignore[list-item]
             for a in v.args:
                 axes, accs = axes | self.needs[id(a)][0], accs | self.needs[id(a)][1]

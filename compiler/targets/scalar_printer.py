@@ -61,10 +61,15 @@ class ScalarPrinter:
     @contextmanager
     def scope(self, head: str):
         """A block whose names end with it."""
-        with self.source.block(head):
-            self.scopes.append({})
+        with self.source.block(head), self.names():
             yield
-            self.scopes.pop()
+
+    @contextmanager
+    def names(self):
+        """Lines whose names end with them."""
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
 
     def known(self, value: Value) -> str | None:
         for scope in reversed(self.scopes):

@@ -80,10 +80,15 @@ def deconvolution(builder: GraphBuilder, node: Node, inputs: list[Entry], option
     return [with_bias(builder, out, inputs)]
 
 
-def col2im(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """im2col of each channel is a convolution by kernels that hold a single 1, and this its gradient to the data."""
+def col2im(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """im2col of each channel is a convolution by kernels that hold a single 1, and this its gradient to the data.
+
+    With stride 1 it stays as it is: each element of the image has one of each column's rows.
+    """
     assert builder.old is not None
     out, g = builder.old.shape(Entry(node)), column_geometry(node.params)
+    if max(g.stride) == 1:
+        return None
     taps, images, dtype = prod(g.kernel), out[0] * out[1], builder.dtype(inputs[0])
     ones = builder.make("_mxc_on_diagonal", filled(builder, (taps,), 1, dtype), shape=(taps, taps))
     data = as_shape(builder, inputs[0], (images, taps, *column_windows(g, out[2:])))

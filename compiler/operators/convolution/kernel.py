@@ -11,6 +11,7 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.plain import fits_panels, fits_planes, is_pointwise
 from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
 from mxc.compiler.ops.dtypes import NARROW
 from mxc.compiler.ops.operator import Params
@@ -32,6 +33,20 @@ def im2col(c: IndexNode, params: Params, index: Index) -> Value:
         place.append(at)
     return c.load(0, (n, channel, *place), inside, ir.const(0, c.out_dtype)) if any(g.pad) else \
         c.load(0, (n, channel, *place))
+
+
+def col2im_window(c: WindowNode, params: Params) -> Value:
+    """With stride 1: an element of the image is the sum, over the kernel's taps, of the elements of the columns whose
+    windows have the tap there."""
+    g, out = column_geometry(params), c.out_shape
+    counts = column_windows(g, out[2:])
+    row, column, inside = c.index[1], number(0), []
+    for at, tap, size, dilate, pad, count in zip(c.index[2:], c.window, g.kernel, g.dilate, g.pad, counts, strict=True):
+        window = plus(ir.apply("sub", at, times(tap, dilate)), pad)
+        row, column = ir.apply("add", times(row, size), tap), ir.apply("add", times(column, count), window)
+        inside += [ir.apply("ge", window, number(0)), ir.apply("lt", window, number(count))]
+    element = ir.cast(c.load(0, (c.index[0], row, column), all_of(inside)), ir.computing_dtype(c.out_dtype))
+    return ir.cast(c.accumulate("sum", element), c.out_dtype)
 
 
 def packed_convolution_call(c: CallNode, params: Params) -> Called:

@@ -15,7 +15,7 @@ from mxc.compiler.operators.pooling.shape import Windows, windows
 from mxc.compiler.ops import table
 
 _REDUCTIONS = {"avg": "mean", "sum": "sum", "max": "max"}
-LARGEST, SPREAD = "_mxc_max_pool_grad", "_mxc_avg_pool_grad"
+LARGEST, SPREAD, SPREAD_ROWS = "_mxc_max_pool_grad", "_mxc_avg_pool_grad", "_mxc_pool_spread"
 
 
 def zero_padded(builder: GraphBuilder, data: Entry, pad: tuple[int, ...]) -> Entry:
@@ -97,8 +97,7 @@ def pooling_v1_grad(g: Gradient) -> list[Entry | None]:
     if params.global_pool:
         back = g.broadcast_to(og, shape)
     else:
-        back = g.make(SPREAD, og, pool_type="sum", pad=pad, shape=shape,
-                      reach=reach(kernel, params.stride or (1,) * len(kernel)), **common)
+        back = g.make(SPREAD_ROWS, og, pool_type="sum", pad=pad, shape=shape, **common)
     return [g.scaled(back, 1.0 / prod(kernel)) if params.pool_type == "avg" else back]
 
 
@@ -142,13 +141,10 @@ def _spread(g: Gradient, grad: Entry, kind: str) -> Entry:
         shape[w.first:], g.shape(grad)[w.first:], w.kernel, w.stride, w.pad, strict=False)]
     if all(k == s and not p and n == o * s for n, o, k, s, p in space):
         return tiled(g, g.scaled(grad, 1.0 / prod(w.kernel) if kind == "avg" else 1.0), shape, w.first, w.kernel)
-    return g.make(SPREAD, grad, **{**_common(g, SPREAD), "pool_type": kind, "shape": shape,
-                                   "reach": reach(w.kernel, w.stride)})
-
-
-def reach(kernel: Shape, stride: Shape) -> Shape:
-    """How many windows may cover an element, along each axis."""
-    return tuple(-(-k // s) for k, s in zip(kernel, stride, strict=True))
+    if w.first == 2:
+        return g.make(SPREAD_ROWS, grad, **{**_common(g, SPREAD_ROWS), "pool_type": kind, "shape": shape})
+    reach = tuple(-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True))
+    return g.make(SPREAD, grad, **{**_common(g, SPREAD), "pool_type": kind, "shape": shape, "reach": reach})
 
 
 def tiled(g: Gradient, entry: Entry, shape: Shape, first: int, kernel: Shape) -> Entry:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.call_rule import Called, CallNode, dense, permuted, template_axes, triple, window_of
+from mxc.compiler.kernel.call_rule import Called, CallNode, dense, permuted, strides, template_axes, triple, window_of
 from mxc.compiler.kernel.ir import Value, apply, cast, computing_dtype, const
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
@@ -125,6 +125,14 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
         divisor = apply("max", divisor, number(1))
         gradient = apply("div", gradient, cast(divisor, wide))
     return cast(c.accumulate("sum", gradient), c.out_dtype)
+
+
+def pool_spread_call(c: CallNode, params: Params) -> Called:
+    """Channels come second."""
+    out = c.shape(0)
+    divisor = "none" if params.pool_type == "sum" else "inside" if params.count_include_pad is False else "padded"
+    window = window_of(params, c.out_shape, out, out[1])
+    return calls.pool_spread(c.dtype(0), window, strides(out), divisor), template_axes(out)
 
 
 def max_pool_grad_call(c: CallNode, params: Params) -> Called:

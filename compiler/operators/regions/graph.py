@@ -8,17 +8,36 @@ from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 
+LAST, SECOND = (0, 2, 3, 1), (0, 3, 1, 2)  # the axes of an array, with its channels moved there
+
 
 def roi_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The routine, forward. It reads no gradient then, and gets the regions in the gradient's place."""
-    assert builder.old is not None and node.op is not None
-    op = "_mxc_roi_pooling" if node.op.name == "ROIPooling" else "_mxc_roi_align"
-    return [builder.make(op, *inputs, inputs[1], name=node.name, shape=builder.old.shape(Entry(node)), **node.params)]
+    """The routine, forward, with the channels last: the largest numbers of the same part are then vectors. It reads no
+    gradient, and gets the regions in the gradient's place."""
+    assert builder.old is not None
+    data, rois = inputs
+    count, channels, rows, columns = builder.old.shape(Entry(node))
+    pixels = builder.make("transpose", data, axes=LAST)
+    shape = count, rows, columns, channels
+    made = builder.make("_mxc_roi_pooling", pixels, rois, rois, name=f"{node.name}_pixels", shape=shape, **node.params)
+    return [builder.make("transpose", made, name=node.name, axes=SECOND)]
+
+
+def roi_align(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The routine, forward, which gets the regions in the gradient's place."""
+    assert builder.old is not None
+    shape = builder.old.shape(Entry(node))
+    return [builder.make("_mxc_roi_align", *inputs, inputs[1], name=node.name, shape=shape, **node.params)]
 
 
 def roi_pooling_grad(g: Gradient) -> list[Entry | None]:
     """The elements that were read get og by their weights; nothing flows into the regions."""
-    return [g.make("_mxc_roi_pooling", *g.inputs, g.og, shape=g.shape(g.inputs[0]), backward=True, **g.params), None]
+    data, rois = g.inputs
+    images, channels, height, width = g.shape(data)
+    pixels, og = (g.make("transpose", array, axes=LAST) for array in (data, g.og))
+    made = g.make("_mxc_roi_pooling", pixels, rois, og, shape=(images, height, width, channels), backward=True,
+                  **g.params)
+    return [g.make("transpose", made, axes=SECOND), None]
 
 
 def roi_align_grad(g: Gradient) -> list[Entry | None]:

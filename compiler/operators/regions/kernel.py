@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import abs_, ceil_, cos_, floor_, int64, max_, min_, sin_, trunc_
+from mxc.compiler.kernel.routines.words import abs_, ceil_, cos_, floor_, int32, int64, max_, min_, sin_, trunc_
 from mxc.compiler.ops.operator import Params
 
 
 def roi_pooling_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """data, rois (count, 5), and what flows into the output where backward."""
+    """data, with the channels last, rois (count, 5), and what flows into the output where backward."""
     sizes = (*c.shape(0), c.shape(1)[0], *params.pooled_size)
     return call("roi_pooling", sizes, backward=params.backward, scale=params.spatial_scale, real=c.dtype(0))
 
 
 def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """The same arrays as for roi_pooling_routine."""
+    """data, with the channels second, rois, and what flows into the output where backward."""
     rows, columns = params.pooled_size
     parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)
     sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
@@ -31,34 +31,42 @@ def turned_roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 # long: the language of routines has no functions, and forward and backward share the bounds of the cells
-@routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch * channels if backward else count * channels")
-def roi_pooling(first, last, data, rois, grad, out, batch, channels, height, width, count, rows, columns, *, backward,
-                scale, real):
+@routine(inputs=("data", "rois", "grad"), outputs=("out",),
+         units="(batch if backward else count) * (-(-channels // 32))",
+         scratch={"best": ("real", "32"), "place": ("int32", "32"), "lefts": ("int32", "columns"),
+                  "rights": ("int32", "columns")})
+def roi_pooling(first, last, data, rois, grad, out, best, place, lefts, rights, batch, height, width, channels, count,
+                rows, columns, *, backward, scale, real):
     """The largest number of each of rows x columns parts of each region, 0 for an empty part.
 
-    data: (batch, channels, height, width); rois: (count, 5), image, left, top, right, bottom, in pixels over `scale`,
-    right and bottom included; grad: (count, channels, rows, columns), read where `backward`. out: as grad, or the
+    data: (batch, height, width, channels); rois: (count, 5), image, left, top, right, bottom, in pixels over `scale`,
+    right and bottom included; grad: (count, rows, columns, channels), read where `backward`. out: as grad, or the
     gradient to data, which goes to the first of the largest. Regions of images that there are not are 0.
+
+    A unit is up to 32 channels of a region or of an image.
     """
+    blocks = (channels + 31) // 32
     for unit in range(first, last):
-        begin = unit // channels
-        end = begin + 1
-        channel = unit % channels
-        image = begin
-        plane = unit * height * width
+        part = int64(unit) // blocks
+        channel = int64(unit) % blocks * 32
+        lanes = min_(channels - channel, int64(32))
+        image = part
+        begin = part
+        end = part + 1
         if backward:
-            for i in range(plane, plane + height * width):
-                out[i] = real(0)
             begin = int64(0)
             end = count
+            for i in range(height * width):
+                at = (image * height * width + i) * channels + channel
+                for lane in range(lanes):
+                    out[at + lane] = real(0)
         for roi in range(begin, end):
             which = rois[roi * 5]
             known = which >= real(0) and which < real(batch)
-            target = (roi * channels + channel) * rows * columns
             if backward:
                 known = known and int64(which) == image
             elif known:
-                plane = (int64(which) * channels + channel) * height * width
+                image = int64(which)
             if known:
                 left = rois[roi * 5 + 1] * real(scale)
                 top = rois[roi * 5 + 2] * real(scale)
@@ -75,29 +83,45 @@ def roi_pooling(first, last, data, rois, grad, out, batch, channels, height, wid
                     y0 = real(height)
                     part_h = real(1)
                     part_w = real(1)
+                for column in range(columns):
+                    lefts[column] = int32(min_(max_(floor_(real(column) * part_w) + x0, real(0)), real(width)))
+                    rights[column] = int32(min_(max_(ceil_(real(column + 1) * part_w) + x0, real(0)), real(width)))
                 for row in range(rows):
                     ya = int64(min_(max_(floor_(real(row) * part_h) + y0, real(0)), real(height)))
                     yb = int64(min_(max_(ceil_(real(row + 1) * part_h) + y0, real(0)), real(height)))
                     for column in range(columns):
-                        xa = int64(min_(max_(floor_(real(column) * part_w) + x0, real(0)), real(width)))
-                        xb = int64(min_(max_(ceil_(real(column + 1) * part_w) + x0, real(0)), real(width)))
-                        best = plane + ya * width + xa
-                        some = ya < yb and xa < xb
-                        for y in range(ya, yb):
-                            for x in range(xa, xb):
-                                if data[plane + y * width + x] > data[best]:
-                                    best = plane + y * width + x
-                        at = target + row * columns + column
-                        if backward:
-                            if some:
-                                out[best] = out[best] + grad[at]
-                        elif some:
-                            out[at] = data[best]
-                        else:
-                            out[at] = real(0)
+                        xa = int64(lefts[column])
+                        xb = int64(rights[column])
+                        target = ((roi * rows + row) * columns + column) * channels + channel
+                        if ya < yb and xa < xb:
+                            plane = image * height * width
+                            for lane in range(lanes):
+                                best[lane] = data[(plane + ya * width + xa) * channels + channel + lane]
+                                place[lane] = int32(ya * width + xa)
+                            for y in range(ya, yb):
+                                for x in range(xa, xb):
+                                    here = int32(y * width + x)
+                                    at = (plane + y * width + x) * channels + channel
+                                    for lane in range(lanes):
+                                        number = data[at + lane]
+                                        most = best[lane]
+                                        best[lane] = number if number > most else most
+                                        if backward:
+                                            there = place[lane]
+                                            place[lane] = here if number > most else there
+                            for lane in range(lanes):
+                                if backward:
+                                    at = (plane + place[lane]) * channels + channel + lane
+                                    out[at] = out[at] + grad[target + lane]
+                                else:
+                                    out[target + lane] = best[lane]
+                        elif not backward:
+                            for lane in range(lanes):
+                                out[target + lane] = real(0)
             elif not backward:
-                for i in range(target, target + rows * columns):
-                    out[i] = real(0)
+                for i in range(rows * columns):
+                    for lane in range(lanes):
+                        out[(roi * rows * columns + i) * channels + channel + lane] = real(0)
 
 
 # long: the language of routines has no functions, and forward and backward share the places of the samples

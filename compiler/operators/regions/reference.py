@@ -88,6 +88,14 @@ def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: D
     return _pooled(params, inputs, "max")
 
 
+def roi_pooling_of_pixels(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
+                          ) -> list[np.ndarray]:
+    """roi_pooling of arrays with the channels last."""
+    data, rois, out_grad = inputs
+    grad = np.moveaxis(out_grad, -1, 1) if params.backward else out_grad
+    return [np.moveaxis(_pooled(params, [np.moveaxis(data, -1, 1), rois, grad], "max")[0], 1, -1)]
+
+
 def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The mean of bilinear samples in each part of each region, or the gradient to data."""
     return _pooled(params, inputs, "avg")

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mxc.compiler.graph.building import own_shape
+from mxc.compiler.graph.building import as_dtype, own_shape, widened
 from mxc.compiler.graph.gradient_rule import Gradient
-from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.arrange.graph import sum_over
 from mxc.compiler.operators.convolution.shape import geometry
@@ -102,13 +102,27 @@ def adaptive_pooling_grad(g: Gradient) -> list[Entry | None]:
 
 
 def bilinear_resize_grad(g: Gradient) -> list[Entry | None]:
-    """og back to the elements that were read, by the same weights; `like` gets none."""
-    shape, align = g.shape(g.inputs[0]), g.params.align_corners
-    if shape == g.shape(g.og):
-        return [g.og, *[None] * (len(g.inputs) - 1)]
-    kernel = most_readers(shape[2:], g.shape(g.og)[2:], align)
-    back = g.make("_mxc_bilinear_resize_grad", g.og, kernel=kernel, shape=shape, align_corners=align)
-    return [back, *[None] * (len(g.inputs) - 1)]
+    """og back to the elements that were read, by the same weights; `like` gets none.
+
+    The weights are products of one along the height and one along the width, so these are done one after the other,
+    both along rows, whose elements then have one weight: for the width the array is transposed.
+    """
+    data, others = g.inputs[0], [None] * (len(g.inputs) - 1)
+    back = widened(g.builder, g.og)
+    (*images, height, width), out = g.shape(data), g.shape(g.og)
+    if width != out[3]:
+        turned = g.make("transpose", back, axes=(0, 1, 3, 2))
+        back = g.make("transpose", _resized_back(g, turned, (*images, width, out[2])), axes=(0, 1, 3, 2))
+    if height != out[2]:
+        back = _resized_back(g, back, (*images, height, width))
+    return [as_dtype(g.builder, back, g.dtype(data)), *others]
+
+
+def _resized_back(g: Gradient, grad: Entry, shape: Shape) -> Entry:
+    """`grad` brought back to the rows of an array of `shape`."""
+    align = g.params.align_corners
+    kernel = *most_readers(shape[2:3], g.shape(grad)[2:3], align), 1
+    return g.make("_mxc_bilinear_resize_grad", grad, kernel=kernel, shape=shape, align_corners=align)
 
 
 def bilinear_resize_grad_grad(g: Gradient) -> list[Entry | None]:

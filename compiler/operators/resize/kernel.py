@@ -89,6 +89,7 @@ def bilinear_resize_grad_window(c: WindowNode, params: Params) -> Value:
     """Each input element gets the output gradient of every element that was read from it, by the same weights.
 
     Along an axis those are the elements that lie less than one input element away, and their neighbours: one window.
+    Along an axis of the same size it is the element itself.
     """
     out = c.shape(0)
     wide = computing_dtype(c.out_dtype)
@@ -98,6 +99,8 @@ def bilinear_resize_grad_window(c: WindowNode, params: Params) -> Value:
     for i, step in enumerate(c.window):
         d = 2 + i
         size = c.out_shape[d]
+        if size == out[d]:
+            continue
         place[d] = apply("add", _first_reader(c.index[d], size, out[d], params.align_corners), step)
         inside.append(apply("lt", place[d], number(out[d])))
         before, distance = source(place[d], size, out[d], params.align_corners, wide)
@@ -106,7 +109,9 @@ def bilinear_resize_grad_window(c: WindowNode, params: Params) -> Value:
         weights.append(apply("add", apply("where", apply("eq", before, c.index[d]), apply("sub", one, distance), zero),
                              apply("where", apply("eq", after, c.index[d]), distance, zero)))
     element = cast(c.load(0, place, all_of(inside)), wide)
-    return cast(c.accumulate("sum", apply("mul", element, apply("mul", *weights))), c.out_dtype)
+    for weight in weights:
+        element = apply("mul", element, weight)
+    return cast(c.accumulate("sum", element), c.out_dtype)
 
 
 def _first_reader(index: Value, size: int, out: int, align_corners: bool) -> Value:

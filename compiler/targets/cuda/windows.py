@@ -1,5 +1,5 @@
-"""Depthwise convolutions, their gradients and that of maximum pooling as numba.cuda source: a thread per result,
-or a block where a result is the sum over all pixels of all images."""
+"""Depthwise convolutions, their gradients and those of pooling as numba.cuda source: a thread per result, or a block
+where a result is the sum over all pixels of all images."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -84,14 +84,34 @@ def _weight_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
         f"    total += {load(0, data)} * {load(1, out)}", "place += cuda.blockDim.x"])]
 
 
-def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
-    """The windows that hold the point, and in each the place of its first maximum."""
-    w, s, o = g.window, g.data_strides, g.out_strides
+def _over_windows(w: Any, inside: Lines) -> Lines:
+    """`inside` for each window o0, o1, o2 that holds the point."""
     lines: Lines = []
     for x in range(3):
         d = f"a{x + 2}"
         lines += [f"from{x} = small_(udiv(max_({d} + {w.pad[x]} - {w.kernel[x]} + {w.stride[x]}, 0), {w.stride[x]}))",
                   f"to{x} = small_(min_({w.out[x]}, udiv({d} + {w.pad[x]}, {w.stride[x]}) + 1))"]
+    return [*lines, *_nested("o", "from", "to", inside)]
+
+
+def _pool_spread(g: Any, load: Callable[[int, str], str]) -> Lines:
+    """The windows that hold the point, each over its divisor."""
+    w, o = g.window, g.out_strides
+    value = load(0, f"a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}")
+    if g.divisor == "none":
+        return _over_windows(w, [f"total += {value}"])
+    lines = []
+    for x in range(3):
+        first, end = (0, f"2 * {w.pad[x]}") if g.divisor == "padded" else (w.pad[x], w.pad[x])
+        lines.append(f"count{x} = max_(min_(o{x} * {w.stride[x]} + {w.kernel[x]}, {w.data[x]} + {end}) - "
+                     f"max_(o{x} * {w.stride[x]}, {first}), 1)")
+    kind = computing_dtype(g.dtype)
+    return _over_windows(w, [*lines, f"total += {value} / {kind}(count0 * count1 * count2)"])
+
+
+def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
+    """The windows that hold the point, and in each the place of its first maximum."""
+    w, s, o = g.window, g.data_strides, g.out_strides
     data, first = (f"a0 * {s[0]} + a1 * {s[1]} + {e}0 * {s[2]} + {e}1 * {s[3]} + {e}2 * {s[4]}" for e in ("e", "low"))
     scan: Lines = []
     for x in range(3):
@@ -101,12 +121,13 @@ def _max_pool_grad(g: Any, load: Callable[[int, str], str]) -> Lines:
         f"value = {load(0, data)}", "if seen == 0 or (value == value and (value > best or best != best)):",
         "    best = value", "    is_first = e0 == a2 and e1 == a3 and e2 == a4", "seen = 1"]), "if is_first:",
              f"    total += {load(1, f'a0 * {o[0]} + a1 * {o[1]} + o0 * {o[2]} + o1 * {o[3]} + o2 * {o[4]}')}"]
-    return [*lines, *_nested("o", "from", "to", scan)]
+    return _over_windows(w, scan)
 
 
 FORMS: dict[type[geometry.Geometry], Callable[[Any, Callable[[int, str], str]], Lines]] = {
     geometry.Depthwise: _depthwise, geometry.DepthwiseDataGrad: _data_grad,
-    geometry.DepthwiseWeightGrad: _weight_grad, geometry.MaxPoolGrad: _max_pool_grad}
+    geometry.DepthwiseWeightGrad: _weight_grad, geometry.MaxPoolGrad: _max_pool_grad,
+    geometry.PoolSpread: _pool_spread}
 
 
 def _axes(g: Any) -> tuple[Any, int]:

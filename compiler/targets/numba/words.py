@@ -31,7 +31,7 @@ from mxc.compiler.targets.cpu.emit.typed import DTYPES, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.emit.vocabulary import OPERATIONS, buffer_at, scratch_at, words
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import with_products
-from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.machine.isa import PLAIN, Isa
 from mxc.compiler.targets.formulas import RANDOM, formula
 from mxc.compiler.targets.numba import lowering
 
@@ -126,7 +126,7 @@ def _print(s: Steps, word: Word) -> Typed | Buffer | None:
 @functools.cache
 def _result(word: Word) -> types.Type:
     """What a word gives, as a Numba type. Raises MXNetError for arguments that it does not take."""
-    found = _print(Steps(frozenset(), 0), word)
+    found = _print(Steps(PLAIN, 0), word)
     _named[word.symbol] = word
     if found is None:
         return types.none
@@ -135,7 +135,7 @@ def _result(word: Word) -> types.Type:
 
 def definitions(symbols: Iterable[str], isa: Isa, buffers: int) -> str:
     """LLVM IR that defines these functions, of a kernel with so many buffers, for CPUs that run `isa`."""
-    s = Steps(isa.narrow, buffers)
+    s = Steps(isa, buffers)
     s.b.attributes = "nounwind alwaysinline"
     for symbol in symbols:
         _print(s, _named[symbol])

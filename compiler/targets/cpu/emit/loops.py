@@ -1,7 +1,5 @@
-"""Loop kernels as typed source for the CPU (see translate.py): the three skeletons of skeletons.py."""
+"""Loop kernels as typed source for the CPU (see translate.py): the skeletons of skeletons.py."""
 from __future__ import annotations
-
-from contextlib import contextmanager
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value
@@ -17,7 +15,7 @@ from mxc.compiler.targets.cpu.emit.skeletons import (
     scratch_layout,
     skeleton,
 )
-from mxc.compiler.targets.cpu.emit.sweeps import Sweeps
+from mxc.compiler.targets.cpu.emit.windows import WindowRows
 from mxc.compiler.targets.loop_printer import ARG
 
 
@@ -26,7 +24,7 @@ def loop_source(kernel: LoopKernel) -> str:
     return _Loops(kernel).text()
 
 
-class _Loops(Sweeps):
+class _Loops(WindowRows):
     def __init__(self, kernel: LoopKernel):
         self.squares = {id(v): f"square{i}" for i, v in enumerate(across(kernel))}
         self.in_squares = False
@@ -54,7 +52,7 @@ class _Loops(Sweeps):
             for v in across(kernel):
                 source(f"{self.squares[id(v)]} = tile_{kernel.buffers[int(v.data)]}()")
             self.hoist(kernel.roots())
-            {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
+            {"map": self.map, "rows": self.rows, "columns": self.columns, "windows": self.windows}[skeleton(kernel)]()
             if self.streams:
                 source("fence()")
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
@@ -170,42 +168,6 @@ class _Loops(Sweeps):
             with self.row_loop(range(rank - 1), "row", "row_stop"):
                 self.hoist(self.kernel.roots())
                 self.column_block(rank - 1)
-
-    def part(self, last: str, size: str, block: str) -> None:
-        """Rows row..row_stop and the stretch start..stop of the last axis that make up `unit`."""
-        outer = " * ".join(self.extents[:self.points - 1]) or "1"
-        self.source(f"row = udiv(unit, parts) * {block}")
-        self.source(f"row_stop = min_(row + {block}, {outer})")
-        self.source(f"start = umod(unit, parts) * {size}")
-        self.source(f"stop = min_(start + {size}, {last})")
-
-    @contextmanager
-    def row_loop(self, axes: range, start: str, stop: str):
-        """Rows start..stop of the flattened `axes`: the first row is divided into their places, which then count on."""
-        if not axes:
-            yield
-            return
-        if len(axes) == 1:
-            with self.loop(axes[0], start, stop):
-                yield
-            return
-        self.source(f"rest = {start}")
-        for a in reversed(axes[1:]):
-            self.source(f"i{a} = umod(rest, n{a})")
-            self.source(f"rest = udiv(rest, n{a})")
-        self.source(f"i{axes[0]} = rest")
-        with self.printer.scope(f"for _ in range({start}, {stop}):"):
-            self.open_axes.update(axes)
-            yield
-            self.open_axes.difference_update(axes)
-            depth = self.source.depth
-            for a in reversed(axes[1:]):
-                self.source(f"i{a} += 1")
-                self.source(f"if i{a} == n{a}:")
-                self.source.depth += 1
-                self.source(f"i{a} = 0")
-            self.source(f"i{axes[0]} += 1")
-            self.source.depth = depth
 
     def column_block(self, axis: int) -> None:
         """All sweeps and stores of columns start..stop."""

@@ -1,9 +1,10 @@
 """Which skeleton a canonical loop kernel has on the CPU, and into how many units of work it is divided.
 
-There are three skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
+There are four skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
 the domain at a time; the innermost reduce axis is the vector loop. *columns* is taken where the loads run along the
 domain's last axis rather than along the reduce axes: it takes a block of that axis at a time, whose accumulators lie in
-the thread's scratch memory.
+the thread's scratch memory. *windows* is taken where windows slide along that axis (sliding.py): a row of results is
+made of vectors by a word of its own (slides.py).
 
 A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length in maps and rows.
 It takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
@@ -20,6 +21,7 @@ from mxc.compiler.kernel.canonical import contiguity, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Value, computing_dtype
 from mxc.compiler.kernel.simplify_index import affine, from_affine
 from mxc.compiler.targets.cpu.emit.builder import BYTES
+from mxc.compiler.targets.cpu.emit.sliding import sliding
 from mxc.compiler.targets.loop_printer import ARG
 
 CHUNK = 8192  # a unit of a map, or of rows, has about so many points
@@ -30,15 +32,18 @@ WIDE_BLOCK = COLUMNS[0][1]  # the most columns that a unit has
 TILE, TILE_ROWS = 8, 16
 STREAMED = 1 << 25  # outputs of at least so many bytes, as large as most last caches, are stored past the caches
 PIECE, ROW, SHORT_ROW = 512, 4096, 128  # maps stream so many elements at a time; streamed rows have 128 to 4096
+MOST_LANES = 16  # the most elements of a vector of floats
 PARTIAL = 4096  # sums are made of partial sums over so many elements, which keeps float32 accurate
 
 
 def skeleton(kernel: LoopKernel) -> str:
-    """The skeleton of a canonical kernel: "map", "rows" or "columns"."""
+    """The skeleton of a canonical kernel: "map", "rows", "columns" or "windows"."""
     if not kernel.accumulators:
         return "map"
     if not kernel.domain or not kernel.reduce or lanes(kernel):
         return "rows"
+    if sliding(kernel) is not None:
+        return "windows"
     score = contiguity(kernel)
     last = len(kernel.domain) - 1
     return "columns" if score(last) > score(last + len(kernel.reduce)) else "rows"
@@ -85,6 +90,8 @@ def units(kernel: LoopKernel) -> int:
     if kind == "rows":
         return -(-math.prod(domain) // max(1, chunk // max(1, math.prod(kernel.reduce))))
     rows, last = math.prod(domain[:-1]), domain[-1]
+    if kind == "windows":
+        return -(-rows // max(1, chunk // (last * math.prod(kernel.reduce)))) * -(-last // WIDE_BLOCK)
     size = chunk if kind == "map" else next(columns for least, columns in COLUMNS if last >= least)
     parts = -(-last // size)
     block = max(TILE_ROWS if is_tiled(kernel) else 1, chunk // last) if kind == "map" else 1
@@ -142,7 +149,9 @@ def fetched(kernel: LoopKernel) -> dict[int, Value]:
 
 def variant(kernel: LoopKernel) -> str:
     """What the code of a canonical kernel depends on besides its `code_text`."""
-    parts = {"streams": streams(kernel), "fetches": fetched(kernel)}
+    windows = sliding(kernel)
+    rows = [kernel.reduce[axis - len(kernel.domain)] for axis in windows.outer] if windows else []
+    parts = {"streams": streams(kernel), "fetches": fetched(kernel), "rows": rows}
     return "".join(f"{name} {sorted(buffers)}\n" for name, buffers in parts.items() if buffers)
 
 
@@ -150,6 +159,9 @@ def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
     """The dtype and byte offset of each scratch buffer, for accumulators or for what is streamed, and the bytes of all
     of them."""
     places: list[tuple[str, int]] = []
+    if skeleton(kernel) == "windows":
+        dtype = computing_dtype(kernel.accumulators[0].body.dtype)
+        return [(dtype, 0)], BYTES[dtype] * (WIDE_BLOCK + MOST_LANES)
     if skeleton(kernel) == "columns":
         for a in kernel.accumulators:
             dtypes = [computing_dtype(a.body.dtype)]

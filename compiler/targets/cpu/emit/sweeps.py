@@ -90,6 +90,42 @@ class Sweeps(LoopPrinter):
         for i, (buffer, place) in enumerate(places.items()):
             self.source(f"streamed(b{buffer}, {place} + {start}, s{i}, {count})")
 
+    def part(self, last: str, size: str, block: str) -> None:
+        """Rows row..row_stop and the stretch start..stop of the last axis that make up `unit`."""
+        outer = " * ".join(self.extents[:self.points - 1]) or "1"
+        self.source(f"row = udiv(unit, parts) * {block}")
+        self.source(f"row_stop = min_(row + {block}, {outer})")
+        self.source(f"start = umod(unit, parts) * {size}")
+        self.source(f"stop = min_(start + {size}, {last})")
+
+    @contextmanager
+    def row_loop(self, axes: range, start: str, stop: str) -> Iterator[None]:
+        """Rows start..stop of the flattened `axes`: the first row is divided into their places, which then count on."""
+        if not axes:
+            yield
+            return
+        if len(axes) == 1:
+            with self.loop(axes[0], start, stop):
+                yield
+            return
+        self.source(f"rest = {start}")
+        for a in reversed(axes[1:]):
+            self.source(f"i{a} = umod(rest, n{a})")
+            self.source(f"rest = udiv(rest, n{a})")
+        self.source(f"i{axes[0]} = rest")
+        with self.printer.scope(f"for _ in range({start}, {stop}):"):
+            self.open_axes.update(axes)
+            yield
+            self.open_axes.difference_update(axes)
+            depth = self.source.depth
+            for a in reversed(axes[1:]):
+                self.source(f"i{a} += 1")
+                self.source(f"if i{a} == n{a}:")
+                self.source.depth += 1
+                self.source(f"i{a} = 0")
+            self.source(f"i{axes[0]} += 1")
+            self.source.depth = depth
+
     def point(self) -> None:
         """All sweeps and stores of one point of the domain."""
         with self.streaming("0", f"n{len(self.extents) - 1}"):

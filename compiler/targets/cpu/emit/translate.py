@@ -8,7 +8,7 @@ dtype in the whole function: that of its first value, or one that holds all the 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from mxc.compiler.error import MXNetError
@@ -20,7 +20,7 @@ from mxc.compiler.targets.cpu.emit.typed import Buffer, Steps, Typed, promoted
 from mxc.compiler.targets.cpu.emit.vocabulary import buffer_at, operation, scratch_at, words
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import with_products
-from mxc.compiler.targets.cpu.machine.isa import fitting
+from mxc.compiler.targets.cpu.machine.isa import Isa, fitting
 
 PARAMETERS = "ptr noundef args, i64 noundef first, i64 noundef last, ptr noundef scratch"
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -35,7 +35,7 @@ def translated(job: Job, features: str) -> str:
     isa = fitting(features)
     dtypes: dict[str, str] = {}
     while True:
-        function = _Function(job, isa.narrow, dtypes)
+        function = _Function(job, isa, dtypes)
         try:
             function.module(module)
             break
@@ -57,9 +57,9 @@ class _Widened(Exception):
 class _Function:
     """One translation. dtypes: those of names that were found to need another one than that of their first value."""
 
-    def __init__(self, job: Job, native: Set[str], dtypes: Mapping[str, str]):
+    def __init__(self, job: Job, isa: Isa, dtypes: Mapping[str, str]):
         self.job, self.dtypes, self.line = job, dtypes, 0
-        self.steps = Steps(native, len(job.buffers) + len(job.scratch))
+        self.steps = Steps(isa, len(job.buffers) + len(job.scratch))
         self.b = self.steps.b
         self.names: dict[str, Any] = dict(words())  # words, buffers and constants
         self.slots: dict[str, tuple[Value, str]] = {}  # variables: memory, which LLVM makes registers of

@@ -7,7 +7,6 @@ over a load of the same index: what it stores depends on that load.
 """
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value
 from mxc.compiler.targets.cpu.library.arithmetic import FLOATING, UNSIGNED, Arithmetic, register_type
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 DTYPES = ("float32", "float64", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 INVARIANT = "!invariant.load !0"  # the end of a load from memory that nothing changes while the kernel runs
@@ -50,12 +50,12 @@ def promoted(x: str, y: str) -> str:
 
 
 class Steps:
-    """Prints single steps of typed values through a builder. native: see Arithmetic. buffers: how many alias scopes
+    """Prints single steps of typed values through a builder, for CPUs that run `isa`. buffers: how many alias scopes
     there are."""
 
-    def __init__(self, native: Set[str], buffers: int):
-        self.b = Builder()
-        self.arithmetic = Arithmetic(self.b, native)
+    def __init__(self, isa: Isa, buffers: int):
+        self.b, self.isa = Builder(), isa
+        self.arithmetic = Arithmetic(self.b, isa.narrow)
         self.buffers = buffers
         self.products: set[tuple[str, str]] = set()  # dtypes of the rows and matrices of `product_`
 

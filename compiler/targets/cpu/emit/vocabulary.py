@@ -11,8 +11,10 @@ from typing import Any
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import LANES
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Value, vector_type
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Value, vector_type
 from mxc.compiler.targets.cpu.emit.skeletons import TILE
+from mxc.compiler.targets.cpu.emit.slides import slid
+from mxc.compiler.targets.cpu.emit.sliding import COMBINED
 from mxc.compiler.targets.cpu.emit.streams import elsewhere, fence, fetch, streamed
 from mxc.compiler.targets.cpu.emit.typed import DTYPES, INVARIANT, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
@@ -116,6 +118,11 @@ def load_where(s: Steps, buffer: Buffer, index: Typed, when: Typed, fill: Typed)
     return Typed(value, other.dtype)
 
 
+def moved(s: Steps, buffer: Buffer, place: Typed) -> Buffer:
+    """The buffer from index `place` on, which may lie outside of it."""
+    return Buffer(Array(s.b, buffer.pointer, buffer.dtype).at(s.whole(place)).pointer, buffer.dtype, buffer.position)
+
+
 def transposed(s: Steps, tile: Buffer, source: Buffer, index: Typed, stride: Typed) -> None:
     """tile[TILE * r + q] = source[index + r + stride * q] for r and q below TILE, in vector registers."""
     kind, size = vector_type(f"i{8 * BYTES[source.dtype]}", TILE), BYTES[source.dtype]
@@ -148,7 +155,8 @@ def words() -> dict[str, Word]:
     found |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in TYPES if dtype != ir.INDEX}
     found |= {"udiv": functools.partial(_index, "udiv"), "umod": functools.partial(_index, "urem")}
     found |= {"sum_": functools.partial(_collected, "add"), "prod_": functools.partial(_collected, "mul")}
+    found |= {f"slid_{op}": functools.partial(slid, op) for op in COMBINED}
     found |= {f"{op}_": functools.partial(_random, op, result) for op, result in RANDOM.items()}
-    found |= {word.__name__: word for word in (select, half, brain, integer, load_where, transposed, product_,
+    found |= {word.__name__: word for word in (select, half, brain, integer, load_where, moved, transposed, product_,
                                                     elsewhere, streamed, fence, fetch)}
     return found

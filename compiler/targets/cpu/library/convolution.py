@@ -70,7 +70,7 @@ def clamped(b: Builder, x: Value, most: int) -> Value:
     return b.minimum(b.maximum(x, 0), most)
 
 
-def every_other(line: Array, masks: list[Value], lanes: int) -> Value:
+def every_other(line: Array, masks: Sequence[Value | None], lanes: int) -> Value:
     """Elements 0, 2, 4, ... as one vector: a load with a stride of 2."""
     first, second = line.vector(0, lanes, masks[0]), line.vector(lanes, lanes, masks[1])
     return line.builder.shuffle(first, second, range(0, 2 * lanes, 2))

@@ -12,6 +12,7 @@ taps are reversed and step is 1, else step is the stride.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -35,7 +36,9 @@ from mxc.compiler.targets.cpu.machine.isa import Isa
 BAND_ELEMENTS = 6 << 10  # the copy of a band has about so many elements
 VECTORS = 4  # so many vectors of a row are computed at once
 UNROLLED = 25  # a kernel of at most so many taps (5 x 5) is unrolled whole
-TAPS = 8  # in the gradient of the weights, so many taps of a kernel's row are summed at once
+# In the gradient of the weights, so many taps of a kernel's slice are summed at once, if that has no more, else so many
+# of its row.
+AT_ONCE, TAPS = 9, 8
 
 AnyDepthwise = Depthwise[N] | DepthwiseDataGrad[N] | DepthwiseWeightGrad[N]
 
@@ -271,27 +274,47 @@ class _Depthwise(Function):
                 self.epilogue.store([channel, *axes], totals.vector(tap, lanes), self.dtype, mask)
 
     def _add_band(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value) -> None:
-        b, lanes, (kernel_depth, kernel_height, kernel_width) = self.b, self.lanes, self.taps
-        width = self.band.written[2]
-        steps, starts = b.iota(vector_type("i64", lanes)) * self._splat(strides[4]), self.columns()
+        """Adds what a band gives to the partial sums: of all taps of a slice at once, or of a part of a row of them."""
+        b, (kernel_depth, kernel_height, kernel_width) = self.b, self.taps
         for kd in b.range(0, kernel_depth):
+            if kernel_height * kernel_width <= AT_ONCE:
+                places = [(b.lift(kh), kw) for kh in range(kernel_height) for kw in range(kernel_width)]
+                self._add_taps(partial, grads, strides, height, kd, places)
+                continue
             for kh in b.range(0, kernel_height):
                 for kw0 in range(0, kernel_width, TAPS):
-                    columns = range(kw0, min(kw0 + TAPS, kernel_width))
-                    place = partial.at(((kd * kernel_height + kh) * kernel_width + kw0) * lanes)
-                    sums = [place.vector(i * lanes, lanes) for i in range(len(columns))]
-                    for y in b.range(0, height, carry=sums):
-                        rows = [self.copy.at(self.place(y, kd, kh) + starts[kw]) for kw in columns]
-                        line = grads.at(y * strides[3])
-                        for w in b.range(0, width, lanes, carry=sums):
-                            mask = b.first_lanes(width - w, lanes)
-                            grad = self.loaded(line.at(w * strides[4]).gather(steps, mask), line.dtype)
-                            for i, row in enumerate(rows):
-                                # past the end the copy may hold anything, infinities too
-                                x = b.select(mask, row.vector(w, lanes), self.zero)
-                                sums[i] = b.fma(grad, x, sums[i])
-                    for i, total in enumerate(sums):
-                        place.put(i * lanes, total)
+                    places = [(kh, kw) for kw in range(kw0, min(kw0 + TAPS, kernel_width))]
+                    self._add_taps(partial, grads, strides, height, kd, places)
+
+    # many parameters: where the sums, the gradients and the taps are
+    def _add_taps(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value, kd: Value,
+                  places: list[tuple[Value, int]]) -> None:
+        """Adds the products of a band with the gradients to the partial sums of neighbouring taps."""
+        b, lanes, width = self.b, self.lanes, self.band.written[2]
+        (kh0, kw0), starts, whole = places[0], self.columns(), width - width % lanes
+        place = partial.at(((kd * self.taps[1] + kh0) * self.taps[2] + kw0) * lanes)
+        sums = [place.vector(i * lanes, lanes) for i in range(len(places))]
+        together = strides[4].equals(1)
+        steps = b.iota(vector_type("i64", lanes)) * self._splat(strides[4])
+        for y in b.range(0, height, carry=sums):
+            rows = [self.copy.at(self.place(y, kd, kh) + starts[kw]) for kh, kw in places]
+            line = grads.at(y * strides[3])
+
+            def add(w: Value, grad: Value, mask: Value | None, rows: list[Array] = rows) -> None:
+                for i, row in enumerate(rows):  # past the end the copy may hold anything, infinities too
+                    sums[i] = b.fma(grad, row.vector(w, lanes, mask), sums[i])
+
+            some = b.select(together, whole, b.lift(0))
+            for w in b.range(0, some, lanes, carry=sums):
+                add(w, self.loaded(line.vector(w, lanes), line.dtype), None)
+            for w in b.range(some, width, lanes, carry=sums):
+                mask = b.first_lanes(width - w, lanes)
+                far = line.at(w * strides[4])
+                raw = b.choose(together, functools.partial(line.vector, w, lanes, mask),
+                               functools.partial(far.gather, steps, mask))
+                add(w, self.loaded(raw, line.dtype), mask)
+        for i, total in enumerate(sums):
+            place.put(i * lanes, total)
 
 
 def print_kernel(p: Printing) -> None:

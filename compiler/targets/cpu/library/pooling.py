@@ -23,13 +23,20 @@ def scratch_elements(g: MaxPoolGrad[int], isa: Isa) -> int:
 def print_kernel(p: Printing) -> None:
     """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane.
 
-    Windows of 2 x 2 that touch but do not overlap have a loop of their own, without a store for each window.
+    Windows of 2 x 2 that touch but do not overlap have a loop of their own, without a store for each window. So have
+    windows of whole planes, whose elements make the vectors.
     """
     with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
         made = Function(p, args)
         b, epilogue, lanes, g, plane = p.b, made.epilogue, made.lanes, made.g, p.array(scratch)
         w, (data, out_grad), size = g.window, epilogue.buffers[:2], volume(g.window.data)
-        for unit in b.range(first, last):
+        several = b.select(_planes(b, g), last, first)
+        for unit in b.range(first, several):
+            image, channel = unit // w.groups, unit % w.groups
+            source = data.at(image * g.data_strides[0] + channel * g.data_strides[1])
+            grad = made.loaded(out_grad[image * g.out_strides[0] + channel * g.out_strides[1]], out_grad.dtype)
+            _whole_plane(made, source, grad, [image, channel])
+        for unit in b.range(several, last):
             image, channel = unit // w.groups, unit % w.groups
             source = data.at(image * g.data_strides[0] + channel * g.data_strides[1])
             grads = out_grad.at(image * g.out_strides[0] + channel * g.out_strides[1])
@@ -53,6 +60,41 @@ def print_kernel(p: Printing) -> None:
                 mask = b.first_lanes(size - i, lanes)
                 axes = inner_axes(b, g.flat, i, w.data, lanes)
                 epilogue.store([image, channel, *axes], plane.vector(i, lanes), p.dtype, mask)
+
+
+def _planes(b: Builder, g: MaxPoolGrad[Value]) -> Value:
+    """Whether there is one window for each plane, which is all of it, and the plane lies together."""
+    w, steps = g.window, g.data_strides
+    checks = [n.equals(1) for n in w.out] + [n.equals(0) for n in w.pad]
+    checks += [w.kernel[i] >= w.data[i] for i in range(3)]
+    checks += [steps[4].equals(1), steps[3].equals(w.data[2]) | w.data[1].equals(1),
+               steps[2].equals(w.data[1] * w.data[2]) | w.data[0].equals(1), volume(w.data) > 0]
+    return functools.reduce(lambda x, y: x & y, checks)
+
+
+def _whole_plane(made: Function, source: Array, grad: Value, axes: list[Value]) -> None:
+    """The gradient of a window that is a whole plane: each lane finds the largest of its elements, the first of equal
+    ones, and then the lanes among each other."""
+    b, lanes, size = made.b, made.lanes, volume(made.g.window.data)
+    numbers, kind = vector_type("i32", lanes), made.zero.type
+    best = [b.number(math.nan, kind), b.zero(numbers)]
+    for i in b.range(0, size, lanes, carry=best):
+        mask = b.first_lanes(size - i, lanes)
+        value = made.loaded(source.vector(i, lanes, mask), source.dtype)
+        # `ugt` also holds where the best value so far is NaN: a number replaces NaN, and NaN replaces nothing
+        better = b.compare("ugt", value, best[0]) & b.compare("oeq", value, value) & mask
+        best[0] = b.select(better, value, best[0])
+        best[1] = b.select(better, b.iota(numbers) + b.splat(b.convert("trunc", i, "i32"), lanes), best[1])
+    most = b.intrinsic("llvm.vector.reduce.fmax", grad.type, [best[0]], [kind])
+    far = b.splat(b.number(2**31 - 1, "i32"), lanes)
+    place = b.select(b.compare("oeq", best[0], b.splat(most, lanes)), best[1], far)
+    first = b.intrinsic("llvm.vector.reduce.smin", "i32", [place], [numbers])
+    first = b.splat(b.select(b.compare("uno", most, most), b.number(0, "i32"), first), lanes)
+    for i in b.range(0, size, lanes):
+        here = b.iota(numbers) + b.splat(b.convert("trunc", i, "i32"), lanes)
+        result = b.select(here.equals(first), b.splat(grad, lanes), made.zero)
+        inner = inner_axes(b, made.g.flat, i, made.g.window.data, lanes)
+        made.epilogue.store([*axes, *inner], result, made.dtype, b.first_lanes(size - i, lanes))
 
 
 def _squares(b: Builder, g: MaxPoolGrad[Value]) -> Value:
