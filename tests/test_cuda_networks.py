@@ -1,5 +1,6 @@
 """All kernels of whole networks, for inference and training, as code of GPUs: none lacks code, none puts numbers out of
-its registers, and half of a multiprocessor's threads run at a time, or there is a reason why not (docs/cuda.md)."""
+its registers, and of a multiprocessor's threads half run at a time in products and 7 of 16 in others, or there is a
+reason why not (docs/cuda.md)."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from zoo import sequences
 import mxc as mx
 from mxc.compiler.cache import Cache
 from mxc.compiler.error import TargetError
-from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.kernel.ir import CallKernel, Kernel
 from mxc.compiler.planning import plan_graph
+from mxc.compiler.targets.cuda import products
 from mxc.compiler.targets.cuda.ahead import CudaTarget
 from mxc.compiler.targets.cuda.code import toolchain
 
@@ -22,8 +24,7 @@ NETWORKS: dict[str, Case] = {
     "encoder": (lambda: sequences.encoder(width=768, layers=1),
                 {"data": (8, 128), "segments": (8, 128), "lengths": (8,), "positions": (128, 768)})}
 # The least share of a multiprocessor's threads, by the beginning of a kernel's name.
-LESS = {"_mxc_rnn_layer": 0.18, "_mxc_scatter_add": 0.43, "_mxc_depthwise": 0.31, "_mxc_max_pool_grad": 0.25,
-        "transpose+transpose": 0.37}
+LESS = {"_mxc_rnn_layer": 0.18, "_mxc_depthwise": 0.31, "_mxc_max_pool_grad": 0.25, "transpose+transpose": 0.37}
 
 
 def kernels_of(name: str, train: bool, target: CudaTarget) -> dict[str, Kernel]:
@@ -53,7 +54,8 @@ def test_kernels(name: str, arch: str, tmp_path) -> None:
             wrong.append(f"{kernel.name}: no code for {library.missing[key]}")
             continue
         used = target.usage(library.codes[key])
-        least = next((share for begin, share in LESS.items() if kernel.name.startswith(begin)), 0.5)
+        usual = 0.5 if isinstance(kernel, CallKernel) and products.has_form(kernel) else 7 / 16
+        least = next((share for begin, share in LESS.items() if kernel.name.startswith(begin)), usual)
         if used["stack"] or used["occupancy"] < least:
             wrong.append(f"{kernel.name}: {used}")
     assert not wrong, "\n".join(wrong)
