@@ -116,10 +116,11 @@ class _Regions:
         return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
 
     def int8_convolution(self, node: Node) -> Entry | None:
-        """A convolution of numbers of 8 bits; the data stay plain where their channels do not fill blocks."""
+        """A convolution of numbers of 8 bits; the data stay plain where their channels do not fill blocks, which are of
+        whole words."""
         (data, weight), params = node.inputs, node.params
         lanes, groups, channels = self.lanes(Entry(node)), params.num_group, self.graph.shape(data)[1]
-        fills = self.lanes(data) > 0 and channels // groups % lanes == 0
+        fills = self.lanes(data) > 0 and lanes % 4 == 0 and channels // groups % lanes == 0
         if (weight.node not in self.static or params.num_filter // groups % lanes or (not fills and groups > 1)
                 or (self.alone(node) and prod(params.kernel) == 1)):
             return None
