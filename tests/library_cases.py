@@ -10,9 +10,10 @@ from instruction_sets import InstructionSet
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
 from mxc.compiler.kernel.calls import linear
-from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution, WordProduct
+from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.kernel.word_geometry import WordProduct
 from mxc.compiler.ops.dtypes import converted, numpy_dtype, widened
 from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.cpu.preferences import FIGURES

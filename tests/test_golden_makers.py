@@ -11,9 +11,9 @@ from golden import make_golden, mxnet_python
 from golden.cases import store
 
 FOLDER = Path(make_golden.__file__).parent
-# Tables of mxc's own, by plans.py, groups.py and command_forms.py.
-OWN = {"plans.txt", "saved_plans.txt", *(f"{folder}/{path.name}" for folder in ("groups", "commands")
-                                         for path in (FOLDER / folder).iterdir())}
+# Tables of mxc's own, by plans.py, groups.py, command_forms.py and cuda_listing.py.
+OWN = {"plans.txt", "saved_plans.txt", "cuda_product.txt",
+       *(f"{folder}/{path.name}" for folder in ("groups", "commands") for path in (FOLDER / folder).iterdir())}
 
 
 def test_every_recorded_file_has_one_maker() -> None:

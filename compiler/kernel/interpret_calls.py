@@ -16,6 +16,7 @@ from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
 from mxc.compiler.kernel.parts import output_axes
+from mxc.compiler.kernel.word_geometry import TiledConvolution, WordProduct
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.dtypes import widened
 
@@ -95,7 +96,7 @@ def _part(whole: Any, buffers: Sequence[np.ndarray], start: int, stop: int) -> t
     return whole, (data, kept.ravel())
 
 
-def _word_product(g: records.WordProduct[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+def _word_product(g: WordProduct[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     per, of_b = 2 if g.dtype == "bfloat16" else 4, list(g.b_strides)
     a = _strided(buffers[0], (g.batch, g.m, g.k * per), (g.a_strides[0] * per, g.a_strides[1] * per, 1))
     if not g.across:
@@ -215,7 +216,7 @@ def _blocked_quads(g: records.BlockedQuads[int], buffers: Sequence[np.ndarray]) 
     return out.reshape(w.batch, -1, g.block, *w.out)
 
 
-def _tiled_convolution(g: records.TiledConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+def _tiled_convolution(g: TiledConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     per = g.numbers_of_a_word
     w, strides = replace(g.window, channels=per * g.window.channels), [per * step for step in g.data_strides]
     packed = buffers[1].reshape(-1, g.columns, per).swapaxes(1, 2).ravel()
@@ -400,7 +401,7 @@ def _pool_spread(g: records.PoolSpread[int], buffers: Sequence[np.ndarray]) -> n
 
 _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
     records.Gemm: _gemm,
-    records.WordProduct: _word_product,
+    WordProduct: _word_product,
     records.Convolution: _convolution,
     records.BlockedConvolution: _blocked_convolution,
     records.ConvolutionDataGrad: _convolution_data_grad,
@@ -421,7 +422,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.PlaneDataGrad: _convolution_data_grad,
     records.QuadConvolution: _quad_convolution,
     records.BlockedQuads: _blocked_quads,
-    records.TiledConvolution: _tiled_convolution,
+    TiledConvolution: _tiled_convolution,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
     records.Parts: _parts,

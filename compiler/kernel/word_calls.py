@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mxc.compiler.kernel import geometry
 from mxc.compiler.kernel.geometry import Triple, Window
+from mxc.compiler.kernel.word_geometry import TiledConvolution, WordProduct
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Preferences, Tiles
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def word_product(
     dtype: str, sizes: tuple[int, int, int, int], a_strides: tuple[int, int], b_strides: Triple, depth: int = 1,
     across: bool = False, lifted: bool = False,
-) -> geometry.WordProduct[int]:
+) -> WordProduct[int]:
     """`gemm` of words: of bfloat16, or, with dtype int32, of A of int8 or uint8 and B of int8.
 
     sizes: (batch, m, n, k), where k counts words. a_strides: words between (b, m) of A, where the words of a row lie
@@ -27,7 +27,7 @@ def word_product(
     to B's numbers, which instructions of the kernel take to be uint8, and A is of int8.
     """
     batch, m, n, k = sizes
-    return geometry.WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
+    return WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
                                 depth=depth, across=across, lifted=lifted)
 
 
@@ -46,7 +46,7 @@ def depth_of(words: int, tiles: Tiles | None) -> int:
 def tiled_convolution(
     dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int, depth: int,
     planes: int = 0,
-) -> geometry.TiledConvolution[int]:
+) -> TiledConvolution[int]:
     """`convolution` by tiles, whose results lie in blocks of `block` filters, as those of `blocked_convolution` do.
 
     dtype: bfloat16, or int32 for data of int8 or uint8 and a weight of int8. `window` counts words as channels, and so
@@ -59,6 +59,6 @@ def tiled_convolution(
     planes: the data are plain, with so many channels in a single group, `data_strides` are in elements between their
     (n, c, d, h, w), and a tile has the words of `depth` pixels, which are those of a row of the kernel, undilated.
     """
-    return geometry.TiledConvolution(
+    return TiledConvolution(
         dtype=dtype, window=window, data_strides=tuple(data_strides), planes=planes, data_block=data_block, block=block,
         columns=columns, depth=depth, plain=planes > 0)

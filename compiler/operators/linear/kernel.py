@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from mxc.compiler.kernel import calls, ir, word_calls
 from mxc.compiler.kernel.call_rule import Called, CallNode, permuted
-from mxc.compiler.kernel.geometry import Gemm, WordProduct
+from mxc.compiler.kernel.geometry import Gemm
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.kernel.word_geometry import WordProduct
 from mxc.compiler.ops.operator import Params
 
 

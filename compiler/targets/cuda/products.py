@@ -370,7 +370,6 @@ class _Product:
                     f"left = {last} - inner", f"to = {self.second} + k * {self.pitch_b} + own"])
         self.walk(second, "k", depth, "b_step", self.blocks.threads // columns, self.pitch_b, form.along)
 
-    # many parameters: one for each thing that differs between the operands
     def walk(self, buffer: int, name: str, end: int, step: str, by: int, pitch: int,
              along: tuple[str, str, str] | None = None) -> None:
         """Loads what one thread loads of an operand: elements `by` apart, from `at` in the buffer and `to` in the tile

@@ -93,7 +93,6 @@ def _nearby(source: SourceLines, stored: str, near: int, form: tuple[bool, bool]
     source("cuda.syncthreads()")
 
 
-# many parameters: where the pairs are, and what is compared
 def _exchange(source: SourceLines, keys: str, ids: str, base: str, chunk: str, pairs: str, form: tuple[bool, bool],
               run: str = "size") -> None:
     """Puts each two pairs that are `stride` apart in order: upwards or downwards, as the run that they are in goes."""

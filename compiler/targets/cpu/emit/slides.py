@@ -17,6 +17,7 @@ from mxc.compiler.targets.cpu.library.convolution import every_other, pair_masks
 CHAINS = 4  # so many vectors are combined at a time: each waits for the one before it
 
 
+# many parameters: the arguments of the word as loops write it (windows.py).
 def slid(op: str, s: Steps, to: Buffer, count: Typed, step: Typed, taps: Typed, apart: Typed, high: Typed,
          *rows: Buffer | Typed) -> None:
     """to[x] for x < count: the elements row[x * step + k * apart], k < taps, of all rows, combined by `op`.

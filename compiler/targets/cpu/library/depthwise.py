@@ -286,7 +286,6 @@ class _Depthwise(Function):
                     places = [(kh, kw) for kw in range(kw0, min(kw0 + TAPS, kernel_width))]
                     self._add_taps(partial, grads, strides, height, kd, places)
 
-    # many parameters: where the sums, the gradients and the taps are
     def _add_taps(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value, kd: Value,
                   places: list[tuple[Value, int]]) -> None:
         """Adds the products of a band with the gradients to the partial sums of neighbouring taps."""

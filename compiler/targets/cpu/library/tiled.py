@@ -19,7 +19,7 @@ import functools
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import TiledConvolution
+from mxc.compiler.kernel.word_geometry import TiledConvolution
 from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.library.amx import (
     AT_ONCE,

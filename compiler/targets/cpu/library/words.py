@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import WordProduct
+from mxc.compiler.kernel.word_geometry import WordProduct
 from mxc.compiler.targets.cpu.emit.builder import Array, Value
 from mxc.compiler.targets.cpu.library import amx
 from mxc.compiler.targets.cpu.library.blocks import Lines, pack_lines
