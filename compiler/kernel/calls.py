@@ -16,7 +16,7 @@ from mxc.compiler.kernel import geometry, ir
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.kernel.plain import is_pointwise
-from mxc.compiler.kernel.word_geometry import TiledConvolution, WordProduct
+from mxc.compiler.kernel.word_geometry import OfWords, WordProduct
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.dtypes import NARROW
 
@@ -473,7 +473,7 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
         return kernel.images * sum(flops(each) for each, _ in kernel.calls())
     g: Any = kernel.geometry
     g = g.whole if isinstance(g, geometry.Parts) else g
-    per = g.numbers_of_a_word if isinstance(g, WordProduct | TiledConvolution) else 1
+    per = g.numbers_of_a_word if isinstance(g, OfWords) else 1
     if isinstance(g, geometry.Gemm | WordProduct):
         return 2 * per * g.batch * g.m * g.n * g.k
     moves = (geometry.MaxPoolGrad, geometry.PoolSpread, geometry.WinogradData, geometry.WinogradSide,

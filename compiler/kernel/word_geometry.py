@@ -8,8 +8,19 @@ from typing import ClassVar
 from mxc.compiler.kernel.geometry import Geometry, N, OfData
 
 
+class OfWords:
+    """A record of such a template. dtype: of the numbers."""
+
+    dtype: str
+
+    @property
+    def numbers_of_a_word(self) -> int:
+        """How many numbers of the data 32 bits hold."""
+        return 2 if self.dtype == "bfloat16" else 4
+
+
 @dataclass(frozen=True, kw_only=True)
-class WordProduct(Geometry[N]):
+class WordProduct(OfWords, Geometry[N]):
     """See `word_calls.word_product`. a_strides: words between (b, m) of A; b_strides: between (b, k, n) of B."""
 
     template: ClassVar[str] = "word_product"
@@ -25,14 +36,9 @@ class WordProduct(Geometry[N]):
     across: bool
     lifted: bool
 
-    @property
-    def numbers_of_a_word(self) -> int:
-        """How many numbers of the data 32 bits hold."""
-        return 2 if self.dtype == "bfloat16" else 4
-
 
 @dataclass(frozen=True, kw_only=True)
-class TiledConvolution(OfData[N]):
+class TiledConvolution(OfWords, OfData[N]):
     """See `word_calls.tiled_convolution`. planes: channels of plain data; 0 where they lie in blocks."""
 
     template: ClassVar[str] = "tiled_convolution"
@@ -44,11 +50,6 @@ class TiledConvolution(OfData[N]):
     columns: int
     depth: int
     plain: bool
-
-    @property
-    def numbers_of_a_word(self) -> int:
-        """How many numbers of the data 32 bits hold."""
-        return 2 if self.dtype == "bfloat16" else 4
 
     def merged(self) -> tuple[int, Sequence[N]]:
         return 3, self.window.out
