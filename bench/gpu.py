@@ -184,18 +184,19 @@ def compared(part: str, entry: Any) -> Row:
 
 def timed(calls: dict[str, Callable[[], None]]) -> dict[str, float]:
     """Seconds of a run of each, the median of rounds in which all have a turn."""
-    counts, found = {}, {name: list[float]() for name in calls}
+    counts, found = dict.fromkeys(calls, 1), {name: list[float]() for name in calls}
     for name, call in calls.items():
         call()  # torch records its CUDA graph in the second run
         start = time.perf_counter()
         call()
-        counts[name] = max(1, math.ceil(LEAST / max(time.perf_counter() - start, 1e-6)))
+        if not REHEARSED:
+            counts[name] = max(1, math.ceil(LEAST / max(time.perf_counter() - start, 1e-6)))
     for _ in range(1 if REHEARSED else ROUNDS):
         for name, call in calls.items():
             start = time.perf_counter()
-            for _ in range(1 if REHEARSED else counts[name]):
+            for _ in range(counts[name]):
                 call()
-            found[name].append((time.perf_counter() - start) / (1 if REHEARSED else counts[name]))
+            found[name].append((time.perf_counter() - start) / counts[name])
     return {name: statistics.median(times) for name, times in found.items()}
 
 

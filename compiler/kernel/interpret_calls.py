@@ -97,7 +97,7 @@ def _part(whole: Any, buffers: Sequence[np.ndarray], start: int, stop: int) -> t
 
 
 def _word_product(g: WordProduct[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
-    per, of_b = 2 if g.dtype == "bfloat16" else 4, list(g.b_strides)
+    per, of_b = g.numbers_of_a_word, list(g.b_strides)
     a = _strided(buffers[0], (g.batch, g.m, g.k * per), (g.a_strides[0] * per, g.a_strides[1] * per, 1))
     if not g.across:
         of_b = [of_b[0] * per, 1, of_b[2] * per]

@@ -27,8 +27,8 @@ def word_product(
     to B's numbers, which instructions of the kernel take to be uint8, and A is of int8.
     """
     batch, m, n, k = sizes
-    return WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
-                                depth=depth, across=across, lifted=lifted)
+    return WordProduct(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides, depth=depth,
+                       across=across, lifted=lifted)
 
 
 def by_words(dtype: str, sizes: tuple[int, int, int, int], figures: Preferences) -> bool:

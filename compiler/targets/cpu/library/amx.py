@@ -5,12 +5,11 @@ lane is a word: 32 bits that hold four numbers of 8 bits, or two of bfloat16.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value
 from mxc.compiler.targets.cpu.library.printing import Integer, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.tile import print_tiles
+from mxc.compiler.targets.cpu.library.tile import print_tiles, same_shape
 
 ROWS = 16  # of a tile
 WORD = 4  # bytes
@@ -46,12 +45,8 @@ def print_multiply(p: Printing, depth: int, columns: int) -> None:
     def tile(rows: int, vectors: int, values: list[Value]) -> None:
         _print_tiles(p, (rows, vectors), (depth, columns), TilesCall(*values))
 
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, rows_here, vectors_here = values
-        return lambda rows, vectors: rows_here.equals(rows) & vectors_here.equals(vectors)
-
     shapes = [(rows, vectors) for rows in range(1, AT_ONCE + 1) for vectors in range(1, AT_ONCE + 1)]
-    print_tiles(p.b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 rows, i64 vectors", fits_of)
+    print_tiles(p.b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 rows, i64 vectors", same_shape)
 
 
 def configure(b: Builder, memory: Value, tall: Value, depth: int) -> None:

@@ -16,7 +16,6 @@ short last one; in a band with few pixels, each pixel is a tile.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic
@@ -28,8 +27,17 @@ from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import multiply, multiply_pairs, multiply_quads, print_tiles, sizes, zeros
+from mxc.compiler.targets.cpu.library.rows import fill_line, within_border
+from mxc.compiler.targets.cpu.library.tile import (
+    LIFT,
+    multiply,
+    multiply_pairs,
+    multiply_quads,
+    print_tiles,
+    same_shape,
+    sizes,
+    zeros,
+)
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -139,13 +147,9 @@ def print_kernel(p: Printing) -> None:
         given = TilesCall(*values)
         _Blocked(p, given.args).tiles(pixels, vectors, given)
 
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, size, vectors_here = values
-        return lambda pixels, vectors: size.equals(pixels) & vectors_here.equals(vectors)
-
     shapes = [(pixels, vectors) for pixels in (1, *sizes(isa.rows))
               for vectors in range(isa.vectors if g.whole else 1, isa.vectors + 1)]
-    print_tiles(b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 size, i64 vectors", fits_of)
+    print_tiles(b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 size, i64 vectors", same_shape)
     if g.copied:
         with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
             args, target, *place = f
@@ -341,10 +345,9 @@ class _Blocked(Function):
 
     def _copy_together(self, line: Array, rows: list[Array], begin: Value, end: Value, left: Value, pitch: Value,
                        ) -> None:
-        """`_copy_row` of pixels that lie next to each other, in elements of these. What a last vector writes too much
-        is overwritten later."""
+        """`_copy_row` of pixels that lie next to each other, in elements of these."""
         b, lanes, zero = self.b, self.lanes, self.zero
-        flip = b.number(-0x7F7F7F80, zero.type) if self.quads and self.signed else None  # adds 128 to each byte
+        flip = b.number(LIFT, zero.type) if self.quads and self.signed else None
 
         def read(x: Value, mask: Value | None = None) -> Value:
             parts = [row.vector(x - left, lanes, mask) for row in rows]
@@ -356,16 +359,7 @@ class _Blocked(Function):
                 made = functools.reduce(functools.partial(b.binary, "or"), shifted)
             return made if flip is None else b.binary("xor", made, flip)
 
-        around = zero if flip is None else flip
-        for x in b.range(0, begin, lanes):
-            line.put(x, around)
-        whole = end - (end - begin) % lanes
-        for x in b.range(begin, whole, lanes):
-            line.put(x, read(x))
-        for x in b.range(whole, end, lanes):
-            line.put(x, read(x, b.first_lanes(end - x, lanes)))
-        for x in b.range(end, pitch, lanes):
-            line.put(x, around)
+        fill_line(lanes, line, (begin, end, pitch), read, zero if flip is None else flip)
 
     def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
         """The epilogue over a finished tile: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""

@@ -69,7 +69,6 @@ class Function:
         for u in b.range(0, b.select(whole, b.lift(0), count)):
             self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype, mask)
 
-
     def store_rows(
         self, width: int, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
     ) -> None:

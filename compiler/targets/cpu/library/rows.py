@@ -28,6 +28,25 @@ def within_border(inside: Value, left: Value, width: Value, pitch: Value) -> tup
     return begin, b.select(inside, b.minimum(left + width, pitch), pitch)
 
 
+def fill_line(lanes: int, line: Array, columns: Span, read: Callable[[Value, Value | None], Value], around: Value,
+              ) -> None:
+    """line[x] = what `read` gives from x on, by vectors, where that is there, else `around`. read: is given x, and a
+    mask of the elements that are there, or None for all.
+
+    What a vector writes too much is overwritten later: lines that follow each other must be filled in their order.
+    """
+    b, (begin, end, pitch) = line.builder, columns
+    for x in b.range(0, begin, lanes):
+        line.put(x, around)
+    whole = end - (end - begin) % lanes
+    for x in b.range(begin, whole, lanes):
+        line.put(x, read(x, None))
+    for x in b.range(whole, end, lanes):
+        line.put(x, read(x, b.first_lanes(end - x, lanes)))
+    for x in b.range(end, pitch, lanes):
+        line.put(x, around)
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of an image that is brought: array[x * stride] for begin <= x < end, the part that is there.

@@ -28,6 +28,7 @@ from mxc.compiler.targets.cpu.machine.isa import Isa
 # cycles, and a core starts two in a cycle: eight that do not wait for each other keep it busy.
 CHAINS = 8
 STEP = 4  # one round of the loop of `chained` takes so many elements of the depth
+LIFT = -0x7F7F7F80  # exclusive or with it adds 128 to each of the four bytes of a word
 
 Shape = tuple[int, int]  # of a tile: rows, vectors
 
@@ -58,6 +59,12 @@ def print_tiles(
         for rows, vectors in shapes:
             with b.when(fits(rows, vectors)):
                 b.leave(f"{names[0]}_{rows}_{vectors}", rest)
+
+
+def same_shape(values: list[Value]) -> Callable[[int, int], Value]:
+    """`fits_of` for functions whose last two parameters are the shape that is meant."""
+    *_, rows_here, vectors_here = values
+    return lambda rows, vectors: rows_here.equals(rows) & vectors_here.equals(vectors)
 
 
 def zeros(b: Builder, dtype: str, lanes: int, count: int) -> list[Value]:

@@ -36,7 +36,7 @@ from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
-from mxc.compiler.targets.cpu.library.rows import within_border
+from mxc.compiler.targets.cpu.library.rows import fill_line, within_border
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # a band has about so many output pixels
@@ -267,8 +267,7 @@ class _Tiled(Function):
                         line.put(x * g.depth, zero)
 
     def _copy_plane(self, target: Array, k: Value, start: Value, h: Value, there: Value) -> None:
-        """The rows of the planes that word `k` of each pixel holds. What a last vector writes too much is overwritten
-        later."""
+        """The rows of the planes that word `k` of each pixel holds."""
         b, w, cut, g, lanes = self.b, self.window, self.cut, self.g, self.lanes
         per, zero = self.printing.geometry.numbers_of_a_word, self.b.zero(vector_type("i32", lanes))
         given = Array(b, self.data.pointer, self.epilogue.buffers[0].dtype)
@@ -288,15 +287,7 @@ class _Tiled(Function):
                     made = b.binary("or", made, b.select(planes[i] < g.planes, part, zero))
                 return made
 
-            for x in b.range(0, begin, lanes):
-                line.put(x, zero)
-            whole = end - (end - begin) % lanes
-            for x in b.range(begin, whole, lanes):
-                line.put(x, read(x))
-            for x in b.range(whole, end, lanes):
-                line.put(x, read(x, b.first_lanes(end - x, lanes)))
-            for x in b.range(end, cut.pitch, lanes):
-                line.put(x, zero)
+            fill_line(lanes, line, (begin, end, cut.pitch), read, zero)
 
     def _finish_tiles(self, sums: Array, v: Value, count: Value, place: list[Value], first: Value) -> None:
         """The epilogue over the tiles from pixel `v` of a band's `count` on: over the parts that belong to rows of

@@ -18,7 +18,6 @@ channels of one tap, and the pixels those at which it reads inside of the image:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
@@ -31,7 +30,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, 
 from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import bring_rows, reached
-from mxc.compiler.targets.cpu.library.tile import add_in_turn, keep_sums, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import add_in_turn, keep_sums, print_tiles, same_shape, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 384  # a block has about so many pixels: a panel of them stays in the nearest cache
@@ -148,12 +147,8 @@ def print_kernel(p: Printing) -> None:
     def tile(lines: int, vectors: int, values: list[Value]) -> None:
         _print_tile(p, lines, vectors, TileCall(*values))
 
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, lines_here, vectors_here = values
-        return lambda lines, vectors: lines_here.equals(lines) & vectors_here.equals(vectors)
-
     shapes = [(lines, vectors) for lines in range(1, isa.rows + 1) for vectors in range(1, isa.vectors + 1)]
-    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 lines, i64 vectors", fits_of,
+    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 lines, i64 vectors", same_shape,
                 ("tile", "multiply"))
     where = "ptr args, ptr noalias target, i64 group, i64 channel, i64 channels, i64 image, i64 images, i64 d, i64 h"
     with b.function("copy", where, True) as (args, target, *place):

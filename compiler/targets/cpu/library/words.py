@@ -11,7 +11,6 @@ A unit of work is a chunk of rows times a group of column panels, of one batch:
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
@@ -21,14 +20,13 @@ from mxc.compiler.targets.cpu.library import amx
 from mxc.compiler.targets.cpu.library.blocks import Lines, pack_lines
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.tile import multiply_pairs, multiply_quads, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import LIFT, multiply_pairs, multiply_quads, print_tiles, same_shape, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 GRAIN_BYTES = 32 << 10  # a panel's part that is packed at once has about so many bytes
 CHUNK_ROWS = 256  # a unit has at most so many rows
 PANELS = 4  # a unit has at most so many panels
 STEP = 4  # register tiles take so many words in one round of their loop
-LIFT = -0x7F7F7F80  # exclusive or with it adds 128 to each of four bytes
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,11 @@ def print_kernel(p: Printing) -> None:
     def tile(rows: int, vectors: int, values: list[Value]) -> None:
         _print_tile(p, rows, vectors, RowsCall(*values))
 
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, rows_here, vectors_here = values
-        return lambda rows, vectors: rows_here.equals(rows) & vectors_here.equals(vectors)
-
     if isa.tiles:
         amx.print_multiply(p, p.geometry.depth, isa.tile("float32")[1])
     else:
         shapes = [(rows, vectors) for rows in range(1, isa.rows + 1) for vectors in range(1, isa.vectors + 1)]
-        print_tiles(b, shapes, RowsCall.text(), tile, f"{RowsCall.text()}, i64 rows, i64 vectors", fits_of)
+        print_tiles(b, shapes, RowsCall.text(), tile, f"{RowsCall.text()}, i64 rows, i64 vectors", same_shape)
     where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 words"
     with b.function("pack_panels", where, internal=True) as (args, target, *place):
         _Words(p, args).pack_panels(p.array(target), *place)
