@@ -66,6 +66,14 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_ino
 
 
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file is the one of that name: others rename and remove files at any moment."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def _claimed(part: Path) -> Iterator[BinaryIO]:
     """The file of that name, which no other process has: who has it is waited for."""
@@ -74,9 +82,9 @@ def _claimed(part: Path) -> Iterator[BinaryIO]:
             if fcntl is not None:
                 with contextlib.suppress(OSError):  # a file system without locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-            if part.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(part)):  # not renamed by another
+            if _is_at(part, file):  # not renamed by another while it was waited for
                 yield file
-                if part.exists() and not os.fstat(file.fileno()).st_size:
+                if not os.fstat(file.fileno()).st_size and _is_at(part, file):
                     part.unlink()
                 return
 

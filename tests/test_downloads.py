@@ -5,6 +5,7 @@ import bz2
 import gzip
 import hashlib
 import importlib.util
+import os
 import subprocess
 import sys
 import zipfile
@@ -111,6 +112,22 @@ def test_several_that_want_one_file_fetch_it_once(server: Server) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda _: mx.gluon.utils.download(server.url, "a", sha1_hash=SHA1), range(4))) == ["a"] * 4
     assert len(server.asked) == 1 and Path("a").read_bytes() == CONTENT and not Path("a.part").exists()
+
+
+@pytest.mark.parametrize("looked", [1, 2])
+def test_a_part_that_another_process_takes_away_is_made_anew(server: Server, monkeypatch: pytest.MonkeyPatch,
+                                                            looked: int) -> None:
+    """At whichever look at it that happens."""
+    looks, stat = iter(range(1, 100)), os.stat
+
+    def taken_away(path: object, **options: object) -> os.stat_result:
+        if str(path).endswith("a.part") and next(looks) == looked:
+            os.unlink("a.part")
+        return stat(path, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "stat", taken_away)
+    assert mx.gluon.utils.download(server.url, "a", sha1_hash=SHA1) == "a"
+    assert Path("a").read_bytes() == CONTENT
 
 
 def test_packed_files_are_fetched_and_unpacked(server: Server) -> None:

@@ -19,6 +19,7 @@ import mxc as mx
 from mxc import gluon
 from mxc.base import MXNetError
 from mxc.gluon.data import DataLoader, Dataset
+from mxc.gluon.data.shared_batches import Blocks
 
 SHARED = Path("/dev/shm")
 WORKERS = [{"num_workers": 2}, {"num_workers": 2, "thread_pool": True}, {"num_workers": 0}]
@@ -145,6 +146,13 @@ def test_a_pass_that_is_left_in_the_middle_and_a_refresh_in_it(seconds: float):
     loader.clean()
 
 
+@pytest.mark.skipif(not SHARED.exists(), reason="shared memory has no files here")
+def test_a_block_whose_worker_died_before_giving_it_a_size_is_removed():
+    (SHARED / "mxc_nothing").touch()
+    Blocks().remove("mxc_nothing")
+    assert "mxc_nothing" not in blocks()
+
+
 def test_batches_of_all_kinds():
     def batchify(examples: list) -> dict:
         return {"own": mx.nd.array([e[1] for e in examples]), "half": np.zeros((2, 0), "float16"), "text": ["a", None],
@@ -182,6 +190,7 @@ import time
 import numpy as np
 import mxc as mx
 from mxc.gluon.data import DataLoader, Dataset
+from mxc.gluon.data.shared_batches import Blocks
 
 class Slow(Dataset):
     def __len__(self):

@@ -88,9 +88,20 @@ class Blocks:
         """Remove a block, if there is one of that name."""
         if name:
             with contextlib.suppress(FileNotFoundError):
-                block = self._open.pop(name, None) or shared_memory.SharedMemory(name)
-                block.close()
-                block.unlink()
+                try:
+                    block = self._open.pop(name, None) or shared_memory.SharedMemory(name)
+                except ValueError:  # it has no bytes: its worker died after making it and before giving it a size
+                    _remove_empty(name)
+                else:
+                    block.close()
+                    block.unlink()
+
+
+def _remove_empty(name: str) -> None:
+    """Remove a block of no bytes, which SharedMemory does not open."""
+    import _posixshmem  # what SharedMemory.unlink calls; Windows has none of it, and no blocks without a process
+
+    _posixshmem.shm_unlink(f"/{name}")
 
 
 def _filled(tree: Any, memory: Any) -> Any:
