@@ -12,9 +12,9 @@ if incomplete:  # before the first import of mxc, which may lack the same file
 
 from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report  # noqa: E402
 
-# Of a test's cases for a set that is not the widest here `make test` runs one of SHARE, if there are more than FEW;
-# with Numba's code one of SLOWER.
-SHARE, FEW, SLOWER = 5, 4, 20
+# Of a test's cases for a set that is not the widest here `make test` runs one of SHARE, another one for each set; with
+# Numba's code one of SLOWER. Of fewer cases it runs one.
+SHARE, SLOWER = 6, 40
 # Tests whose kernels come as LLVM IR, whatever makes code of the others.
 LIBRARY = ("test_library", "test_winograd", "test_plain_winograd", "test_panels", "test_blocked", "test_chains")
 
@@ -39,10 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if chosen is not None and chosen is not OWN and chosen in RUNNING:
             cases.setdefault((item.nodeid.split("[")[0], chosen), []).append(item)
     for (_, chosen), those in cases.items():
-        share = SLOWER if chosen is NUMBA else SHARE
-        for number, item in enumerate(those):
-            sampled = number % share == 0 if len(those) > FEW else chosen is not NUMBA or not _is_for_widest(item)
-            if chosen.is_emulated or not sampled or (_is_for_widest(item) and chosen is not NUMBA):
+        share = min(SLOWER if chosen is NUMBA else SHARE, len(those))
+        for number, item in enumerate(those, RUNNING.index(chosen)):
+            if chosen.is_emulated or number % share or (_is_for_widest(item) and chosen is not NUMBA):
                 item.add_marker(pytest.mark.slow)
 
 

@@ -12,7 +12,7 @@ import mxc as mx
 zoo = importlib.import_module("golden.gluon_zoo")
 REAL = json.loads(zoo.PATH.read_text())
 TOLERANCE = 1e-3  # of the largest output: rounding, through a hundred and more layers
-QUICK = ("resnet18_v1", "resnet18_v2", "mobilenet0.25", "mobilenetv2_0.25", "alexnet")  # to compile and to run
+QUICK = ("resnet18_v1", "mobilenet0.25", "mobilenetv2_0.25", "alexnet")  # to compile and to run
 
 
 def test_every_network_is_recorded():
