@@ -14,9 +14,10 @@ import numpy as np
 
 from mxc.compiler import targets
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine
-from mxc.runtime.array import Array
+from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
 
 BOTH, DEVICE, HOST = range(3)  # which copy holds what was written last
@@ -97,7 +98,7 @@ class DeviceArray(Array):
     def made(cls, shape: Sequence[int], dtype: str, context: Context, zeroed: bool) -> DeviceArray:
         """A new array; zeroed: of zeros, else of anything."""
         context.require()
-        element = np.dtype(dtype)
+        element = dtypes.numpy_dtype(dtype)
         nbytes = math.prod(shape) * element.itemsize
         block = DeviceBlock(DeviceMemory(nbytes, context, f"in arrays of {dtype} {tuple(shape)}"), zeroed)
         return cls(block, block.host.view(element).reshape(tuple(shape)), context, engine.Variable(), dtype)
@@ -106,7 +107,7 @@ class DeviceArray(Array):
     def sharing_address(cls, address: int, shape: Sequence[int], dtype: str, context: Context,
                         owner: object) -> DeviceArray:
         """An array on memory of the GPU that `owner` holds, and may write to at any time."""
-        element = np.dtype(dtype)
+        element = dtypes.numpy_dtype(dtype)
         block = DeviceBlock(ForeignMemory(address, math.prod(shape) * element.itemsize, context, owner))
         values = block.host.view(element).reshape(tuple(shape))
         return cls(block, values, context, engine.Variable(volatile=True), dtype)
@@ -164,7 +165,7 @@ class DeviceArray(Array):
         return DeviceArray(self.block, self.view_of_host, self.context, self.variable, self.dtype)
 
     def view(self, data: np.ndarray) -> DeviceArray:
-        return DeviceArray(self.block, data, self.context, self.variable, str(data.dtype))
+        return DeviceArray(self.block, data, self.context, self.variable, dtype_name(data.dtype))
 
     def reshape(self, shape: Sequence[int]) -> DeviceArray:
         return self.view(self.view_of_host.reshape(tuple(shape)))

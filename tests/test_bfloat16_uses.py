@@ -244,14 +244,30 @@ def test_onnx_is_refused() -> None:
         mx.onnx.export_model(symbol, params, [(1, 3)], BFLOAT16, "never.onnx")
 
 
+def test_memory_is_exchanged_by_dlpack() -> None:
+    x = narrow(2, 3)
+    for taken in mx.nd.from_dlpack(x), mx.nd.from_dlpack(x.to_dlpack_for_write()):
+        assert taken.dtype == BFLOAT16 and taken.shape == (2, 3)
+        np.testing.assert_array_equal(taken.asnumpy(), x.asnumpy())
+        taken += 1
+        np.testing.assert_array_equal(taken.asnumpy(), x.asnumpy())
+    with pytest.raises((BufferError, RuntimeError), match="dtype"):
+        np.from_dlpack(x)  # which has no bfloat16
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_dlpack(x)
+    assert tensor.dtype == torch.bfloat16
+    tensor[0, 0] = 7
+    assert x[0, 0].astype("float32").asscalar() == 7
+    assert mx.nd.from_dlpack(torch.ones(3, dtype=torch.bfloat16)).astype("float32").asnumpy().tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: narrow(3, 3).tostype("csr"), "an array of bfloat16 is dense"),
     (lambda: mx.nd.sparse.zeros("row_sparse", (3, 3), dtype="bfloat16"), "an array of bfloat16 is dense"),
     (lambda: mx.nd.sparse.csr_matrix(([1.0], [0], [0, 1]), (1, 2), dtype="bfloat16"), "an array of bfloat16 is dense"),
     (lambda: mx.nd.ones((2, 2)).tostype("csr").astype("bfloat16"), "an array of bfloat16 is dense"),
     (lambda: mx.nd.concatenate([narrow(3), mx.nd.ones(3)]), "have the dtypes bfloat16, float32; use astype"),
-    (lambda: narrow(3).to_dlpack_for_read(), "an array of bfloat16 is not exchanged by DLPack"),
-    (lambda: np.from_dlpack(narrow(3)), "an array of bfloat16 is not exchanged by DLPack"),
+    (lambda: narrow(3).__dlpack__(dl_device=(2, 0)), "the array is on cpu(0), not on DLPack's device (2, 0)"),
 ])
 def test_what_is_refused(call: Any, message: str) -> None:
     with pytest.raises((mx.MXNetError, ValueError, BufferError), match=re.escape(message)):

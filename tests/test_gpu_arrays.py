@@ -109,7 +109,6 @@ refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": here}), "'x' is on cpu(0)", 
 refused(lambda: mx.sym.exp(x).bind(mx.gpu(0), {"x": there}, args_grad={"x": here}), "is on cpu(0)", "bound on gpu(0)")
 refused(lambda: mx.sym.exp(x).bind(mx.cpu(), {"x": there}), "'x' is on gpu(0)", "bound on cpu(0)")
 refused(lambda: np.asarray(there), "shares no memory", "asnumpy")
-refused(lambda: there.to_dlpack_for_read(), "shares no memory")
 refused(lambda: mx.nd.ones((2,), ctx=mx.gpu(2)), "gpu(2): there are 2", "num_gpus", kind=TargetError)
 """, gpus=2)
 
@@ -246,14 +245,6 @@ def test_memory_is_shared_with_other_libraries() -> None:
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import devices
 
-class Tensor:
-    def __init__(self, x, **facts):
-        self.__cuda_array_interface__ = {**x.__cuda_array_interface__, **facts}
-        self.kept = x
-
-    def __dlpack_device__(self):
-        return 2, 0
-
 def there(interface, number=0):
     # the memory, as another library sees it
     view = devices.memory(number).device.view(interface["data"][0], np.dtype(interface["typestr"]).name)
@@ -277,16 +268,47 @@ assert there(x.__cuda_array_interface__).tolist() == [5] * 4
 x += 1
 mx.nd.waitall()
 assert memory.tolist() == [6] * 4
-taken = mx.nd.from_dlpack(Tensor(x))
-taken *= 10
-assert x.asnumpy().tolist() == [60] * 4 and str(taken.context) == "gpu(0)" and taken.__dlpack_device__() == (2, 0)
-assert (mx.nd.from_dlpack(Tensor(x, strides=(4,))) + 0).asnumpy().tolist() == [60] * 4
-refused(lambda: mx.nd.from_dlpack(Tensor(x, strides=(8,))), "strides (8,)", "copy it first", kind=ValueError)
-refused(lambda: mx.nd.from_dlpack(Tensor(x, typestr="<c8")), "from_dlpack", kind=ValueError)
-only = mx.nd.from_dlpack(Tensor(x, data=(x.__cuda_array_interface__["data"][0], True)))
-refused(lambda: only.__setitem__(0, 1), kind=ValueError)
-empty = mx.nd.array(np.zeros((0, 3)), ctx=mx.gpu(0))
-assert empty.__cuda_array_interface__["data"][0] == 0 and mx.nd.from_dlpack(Tensor(empty)).shape == (0, 3)
 for other in (mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.gpu(0)).astype("bfloat16")):
     assert not hasattr(other, "__cuda_array_interface__")
 """)
+
+
+def test_memory_is_exchanged_by_dlpack() -> None:
+    """Both ways: one array's memory is taken for another array."""
+    simulated(BEGIN + """
+from mxc.ndarray import NDArray
+from mxc.runtime import dlpack
+
+for dtype in ("float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool"):
+    x = mx.nd.array(np.arange(6).reshape(2, 3) % 2, ctx=mx.gpu(1), dtype=dtype).reshape((3, 2))
+    assert x.__dlpack_device__() == (2, 1)
+    for made in (x, x.to_dlpack_for_read(), x.to_dlpack_for_write(), x.__dlpack__(stream=1, dl_device=(2, 1))):
+        taken = mx.nd.from_dlpack(made)
+        assert (taken.shape, taken.dtype, taken.context) == (x.shape, x.dtype, x.context)
+        np.testing.assert_array_equal(taken.astype("float32").asnumpy(), x.astype("float32").asnumpy())
+x = mx.nd.ones((4,), ctx=mx.gpu(0))
+taken = mx.nd.from_dlpack(x)
+taken *= 10
+assert x.asnumpy().tolist() == [10] * 4
+x += 1
+assert (taken + 0).asnumpy().tolist() == [11] * 4
+copy = mx.nd.from_dlpack(x.__dlpack__(copy=True))
+del x
+taken[:] = 2
+assert taken.asnumpy().tolist() == [2] * 4 and copy.asnumpy().tolist() == [11] * 4
+assert mx.nd.from_dlpack(mx.nd.array(np.zeros((0, 3)), ctx=mx.gpu(0))).shape == (0, 3)
+capsule = taken.to_dlpack_for_write()
+mx.nd.from_dlpack(capsule)
+refused(lambda: mx.nd.from_dlpack(capsule), "nobody has taken", kind=ValueError)
+capsule = np.zeros((4, 2))[:, :1].__dlpack__()
+dlpack._tensor(capsule).device = dlpack.CUDA
+refused(lambda: mx.nd.from_dlpack(capsule), "strides (16, 8)", "copy it first", kind=ValueError)
+capsule = np.zeros(2, "uint16").__dlpack__()
+dlpack._tensor(capsule).device = dlpack.CUDA
+refused(lambda: mx.nd.from_dlpack(capsule), "from_dlpack", "uint16", kind=ValueError)
+refused(lambda: taken.__dlpack__(dl_device=(1, 0)), "on gpu(0)", "(1, 0)", kind=BufferError)
+only = NDArray(taken._array, writable=False)
+refused(lambda: only.__dlpack__(), "read-only", kind=BufferError)
+refused(lambda: only.to_dlpack_for_write(), "read-only", kind=ValueError)
+assert mx.nd.from_dlpack(only.to_dlpack_for_read()).asnumpy().tolist() == [2] * 4
+""", gpus=2)

@@ -11,7 +11,7 @@ from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.system import opencv
 from mxc.ndarray.ndarray import KINDS, NDArray, apply, wrapped
-from mxc.ndarray.numpy_protocols import imported, imported_from_gpu, writable
+from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, context_of, current_context
 from mxc.runtime.sparse_array import zeros as kept_zeros
@@ -75,15 +75,10 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type[NDAr
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """An array on the memory of a DLPack capsule, or of an object that makes one (`__dlpack__`), not copied.
-
-    Memory of a GPU is taken from objects that have `__cuda_array_interface__` too, as tensors of torch and CuPy have.
-    Raises ValueError for memory that is not contiguous, or is another device's.
-    """
-    there = imported_from_gpu(dlpack)
-    if there is not None:
-        return NDArray(there, writable=not dlpack.__cuda_array_interface__["data"][1])
-    return from_numpy(imported(dlpack))
+    """An array on the memory of a DLPack capsule, or of an object that makes one (`__dlpack__`), not copied: of the CPU
+    or of a GPU. Raises ValueError for memory that is not contiguous, or is another device's."""
+    memory = imported(dlpack)
+    return NDArray(memory) if isinstance(memory, Array) else from_numpy(memory)
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

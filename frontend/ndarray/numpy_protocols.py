@@ -13,11 +13,10 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.compiler.ops import dtypes
 from mxc.ndarray import arithmetic
+from mxc.runtime import dlpack
 from mxc.runtime.array import dtype_name
 from mxc.runtime.context import gpu
 from mxc.runtime.device_array import DeviceArray
-
-CUDA = 2  # DLPack's number for a GPU's memory
 
 # The functions of NumPy that `number * array` and other operators of Python call.
 _OPERATORS = {
@@ -80,12 +79,34 @@ class NumpyProtocols:
     # -- DLPack
 
     def __dlpack__(self, **options: Any) -> Any:
-        self._check_exchange()
-        return self.numpy.__dlpack__(**options)
+        """A capsule on this array's memory, after all pending work on it is done, so that it may be used in any stream
+        (`stream`). Raises BufferError for memory that is elsewhere than `dl_device` asks for, and for what is only
+        read where the capsule does not tell so."""
+        if not self._is_lent_here():
+            return self.numpy.__dlpack__(**options)
+        device = self.__dlpack_device__()
+        if options.get("dl_device") not in (None, device):
+            raise BufferError(f"the array is on {self._array.context}, not on DLPack's device {options['dl_device']}")
+        if options.get("copy"):
+            return self.copy().__dlpack__()  # type: ignore[attr-defined]
+        if not self.writable:  # type: ignore[attr-defined]
+            raise BufferError("the array is read-only, which this capsule of DLPack cannot tell")
+        return self._capsule()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         number = self._array.context.gpu_number
-        return (1, 0) if number < 0 else (CUDA, number)  # DLPack's numbers for the CPU's memory and its first device
+        return (dlpack.CPU, 0) if number < 0 else (dlpack.CUDA, number)
+
+    def _is_lent_here(self) -> bool:
+        """Whether NumPy makes no capsule of the memory."""
+        return isinstance(self._array, DeviceArray) or self._array.dtype == "bfloat16"
+
+    def _capsule(self) -> Any:
+        array = self._array
+        if not self._is_lent_here():
+            return array.share().__dlpack__()
+        address = array.shared_address() if isinstance(array, DeviceArray) else array.share().ctypes.data
+        return dlpack.made(address, array.shape, array.dtype, self.__dlpack_device__(), array)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -102,32 +123,12 @@ class NumpyProtocols:
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule on this array's memory, after all pending writes are done."""
-        self._check_exchange()
-        return self._array.share().__dlpack__()
+        return self._capsule()
 
     def to_dlpack_for_write(self) -> Any:
         """A DLPack capsule for writing to this array's memory. Raises ValueError for an array that is only read."""
         self._check_writable()
-        self._check_exchange()
-        return self._array.share().__dlpack__()
-
-    def _check_exchange(self) -> None:
-        """Raise BufferError for bfloat16, of which NumPy makes no capsule."""
-        if self._array.dtype == "bfloat16":
-            raise BufferError("an array of bfloat16 is not exchanged by DLPack; exchange astype('float32')")
-
-
-class _Capsule:
-    """A DLPack capsule as an object that NumPy takes. NumPy itself checks on which device the memory is."""
-
-    def __init__(self, capsule: Any):
-        self.capsule = capsule
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
+        return self._capsule()
 
 
 class _Writable:
@@ -149,43 +150,26 @@ def writable(values: np.ndarray) -> np.ndarray:
     return np.asarray(_Writable(values))
 
 
-def imported_from_gpu(owner: Any) -> DeviceArray | None:
-    """An array on the memory of an object whose `__dlpack_device__` is a GPU and that has `__cuda_array_interface__`;
-    None for others. Raises ValueError for memory that is not in one piece, or of a dtype that arrays do not have."""
-    kind, number = owner.__dlpack_device__() if hasattr(owner, "__dlpack_device__") else (0, 0)
-    if int(kind) != CUDA:
-        return None
-    facts = getattr(owner, "__cuda_array_interface__", None)
-    if facts is None:
-        raise ArgumentError("from_dlpack: memory of a GPU is taken by __cuda_array_interface__, which "
-                            f"{type(owner).__name__} lacks")
-    shape, kind_of_element = tuple(map(int, facts["shape"])), np.dtype(facts["typestr"])
-    dense = np.empty(shape, kind_of_element).strides if min(shape, default=1) else None
-    if facts.get("strides") is not None and dense is not None and tuple(facts["strides"]) != dense:
-        raise ArgumentError(f"from_dlpack: the memory has the strides {tuple(facts['strides'])}; arrays of shape "
-                            f"{shape} have {dense}: copy it first")
+def imported(owner: Any) -> np.ndarray | DeviceArray:
+    """An array on the memory of a DLPack capsule or of an object that makes one (`__dlpack__`): NumPy's, or one on a
+    GPU. Raises ValueError for what is neither, and for memory of another device or not in one piece."""
     try:
-        dtype = dtype_name(kind_of_element)
-    except TypeError as error:
-        raise ArgumentError(f"from_dlpack: {error}") from None
-    return DeviceArray.sharing_address(int(facts["data"][0]), shape, dtype, gpu(int(number)), owner)
-
-
-def imported(dlpack: Any) -> np.ndarray:
-    """A NumPy array on the memory of a DLPack capsule or of an object that makes one (`__dlpack__`).
-
-    Raises ValueError for what is neither, and for memory of another device.
-    """
-    try:
-        if not hasattr(dlpack, "__dlpack__"):
-            return np.asarray(_Writable(np.from_dlpack(_Capsule(dlpack))))
-        if dlpack.__dlpack_device__()[0] != 1:
-            raise BufferError("the memory is not the CPU's")
+        has_methods = hasattr(owner, "__dlpack__")
+        kind, number = owner.__dlpack_device__() if has_methods else dlpack.device_of(owner)
+        if kind not in (dlpack.CPU, dlpack.CUDA):
+            raise BufferError("the memory is neither the CPU's nor a GPU's")
         try:
-            capsule = dlpack.__dlpack__()
+            capsule = owner.__dlpack__() if has_methods else owner
         except BufferError:  # The memory may be read-only, which only later versions of DLPack can tell.
-            return np.from_dlpack(dlpack)
-        return np.asarray(_Writable(np.from_dlpack(_Capsule(capsule))))
+            return np.from_dlpack(owner)
+        values = dlpack.taken(capsule)
+        if kind == dlpack.CPU:
+            return np.asarray(_Writable(values))
+        if not values.flags.c_contiguous:
+            raise BufferError(f"the memory has the strides {values.strides}, which no array of shape {values.shape} "
+                              "has: copy it first")
+        return DeviceArray.sharing_address(values.ctypes.data, values.shape, dtype_name(values.dtype), gpu(int(number)),
+                                           values)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentError(f"from_dlpack: {error}") from None
 
