@@ -51,8 +51,8 @@ class Allocator:
         self.device, self.order = device, Order(device)
         self.staging = Staging(self.order)
         self.used = self.peak = self.free = 0
-        # By size: addresses, each with the work that used it last, and a copy to it that no kernel came behind.
-        self._free: dict[int, list[tuple[int, Mark | None, Mark | None]]] = {}
+        # By size, the first first: addresses, each with the work that used it last, and a copy to it that no kernel came behind.
+        self._free: dict[int, deque[tuple[int, Mark | None, Mark | None]]] = {}
         self._held: dict[int, tuple[int, str, Mark | None]] = {}  # size, holder and last use before, by address
         # What was given back since: the garbage collector does so in the middle of anything, whatever locks are held.
         self._returned: deque[tuple[int, Mark | None, Mark | None]] = deque()
@@ -71,7 +71,7 @@ class Allocator:
             self._take_back()
             kept = self._free.get(size)
             if kept:
-                address, before, sent = kept.pop()
+                address, before, sent = kept.popleft()  # the one whose work began first
                 self.free -= size
             else:
                 address = self.device.allocate(size)
@@ -114,7 +114,7 @@ class Allocator:
             returned = self._returned.popleft()
             size = self._held.pop(returned[0])[0]
             self.used -= size
-            self._free.setdefault(size, []).append(returned)
+            self._free.setdefault(size, deque()).append(returned)
             self.free += size
 
     def info(self) -> tuple[int, int]:

@@ -118,7 +118,7 @@ class Gpu:
         code, address = self._driver.cuMemHostAlloc(nbytes, self._driver.CU_MEMHOSTALLOC_PORTABLE)
         if int(code) != 0:
             return None
-        return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(int(address)), np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(address)))
 
     def release_staging(self, memory: np.ndarray) -> None:
         self._enter()
