@@ -113,9 +113,9 @@ for program in (trained, bound):
 def test_work_begins_before_earlier_work_is_done() -> None:
     """The next batch's copy is done while the step before has not run; a value that is read waits for what it needs."""
     run(("SEND",), """
+allocator.IN_ORDER, staging.PIECE = 1024, 1 << 14  # what kernels are told is less, and waits for no block
 x = mx.nd.array(np.ones((20, 20)), ctx=there)
 from mxc.runtime import engine
-allocator.IN_ORDER, staging.PIECE = 1024, 1 << 14  # what kernels are told is less, and waits for no block
 with mx.autograd.train_mode():  # elsewhere small work is gathered first
     y = mx.nd.dot(x, x)
     first = (y * 2).sum()
