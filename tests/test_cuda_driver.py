@@ -196,7 +196,7 @@ def test_blocks_are_used_again_when_their_copy_is_over(memory: Allocator) -> Non
     assert len(said._driver.host) == staging.BLOCKS
     waits = [place for place, call in enumerate(calls) if call[0] == "cuEventSynchronize"]
     copies = [place for place, call in enumerate(calls) if call[0] == "cuMemcpyHtoDAsync"]
-    assert copies[2] < waits[0] < copies[3] < waits[1] < copies[4], "there is one block that was used before, then three"
+    assert copies[2] < waits[0] < copies[3] < waits[1] < copies[4], "one block was used before"
     assert calls[copies[4]][2] == calls[copies[0]][2]
     memory.release_free()
     assert [call[0] for call in told(memory)].count("cuMemFreeHost") == staging.BLOCKS

@@ -270,6 +270,31 @@ class GpuMemory(Memory, Protocol):
         ...
 
 
+class CollectiveGroup(Protocol):
+    """Several GPUs that add up arrays together."""
+
+    def begin(self, kind: str, shares: Sequence[tuple[Sequence[int], Sequence[int], int, str]]) -> None:
+        """Begin, in the order of computing of each, a sum that all get ("all-reduce"), one that the first gets
+        ("reduce"), or a copy of what the first has ("broadcast"). shares: for each array its addresses on the GPUs,
+        those of what each gets (0 for nothing), how many elements, their dtype. Raises MXNetError."""
+        ...
+
+
+class Collectives(Protocol):
+    """Sums over several GPUs. DTYPES: of what can be summed."""
+
+    @property
+    def DTYPES(self) -> Mapping[str, str]: ...
+
+    def fault(self) -> str:
+        """Why there are none; "" where there are."""
+        ...
+
+    def version(self) -> str:
+        """That of what makes them."""
+        ...
+
+
 class Gpus(Protocol):
     """The GPUs that arrays can be put on."""
 
@@ -292,6 +317,14 @@ class Gpus(Protocol):
     def pin(self, owner: Any, address: int, nbytes: int) -> bool:
         """Lock pages of the host's memory as long as `owner` lives, so that GPUs copy from it directly. False where the
         system does not, and where this process uses no GPU."""
+        ...
+
+    def collectives(self) -> Collectives:
+        """Whether and what sums over several of them there are."""
+        ...
+
+    def collective_group(self, numbers: tuple[int, ...]) -> CollectiveGroup:
+        """The GPUs of these numbers, in this order, for such sums. Raises MXNetError where they cannot be connected."""
         ...
 
     def capability(self, number: int) -> int:

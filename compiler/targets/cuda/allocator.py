@@ -51,7 +51,8 @@ class Allocator:
         self.device, self.order = device, Order(device)
         self.staging = Staging(self.order)
         self.used = self.peak = self.free = 0
-        # By size, the first first: addresses, each with the work that used it last, and a copy to it that no kernel came behind.
+        # By size, the first first: addresses, each with the work that used it last, and a copy to it that no kernel
+        # came behind.
         self._free: dict[int, deque[tuple[int, Mark | None, Mark | None]]] = {}
         self._held: dict[int, tuple[int, str, Mark | None]] = {}  # size, holder and last use before, by address
         # What was given back since: the garbage collector does so in the middle of anything, whatever locks are held.

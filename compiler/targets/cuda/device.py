@@ -97,6 +97,10 @@ class Device(Protocol):
         """Begin to run a graph."""
         ...
 
+    def stream(self, stream: Stream) -> int:
+        """The driver's stream, for libraries that are given one."""
+        ...
+
     def record(self, stream: Stream) -> Any:
         """An event: it is over when all is done that was begun in the stream until now."""
         ...

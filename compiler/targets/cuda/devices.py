@@ -88,6 +88,21 @@ def pin(owner: Any, address: int, nbytes: int) -> bool:
     return pinned.pin(owner, address, nbytes, next(iter(_found.values())).device)
 
 
+def collectives() -> Collectives:
+    """See `Gpus` of protocol.py."""
+    from mxc.compiler.targets.cuda import collectives
+
+    return collectives
+
+
+@functools.cache
+def collective_group(numbers: tuple[int, ...]) -> CollectiveGroup:
+    """See `Gpus` of protocol.py."""
+    from mxc.compiler.targets.cuda import collectives
+
+    return collectives.Group([memory(number) for number in numbers])
+
+
 def _before_fork() -> None:
     """A child has no driver, and must not have memory either that one of its parent's devices copies from."""
     if is_usable():
@@ -125,5 +140,6 @@ if TYPE_CHECKING:  # mypy compares them
     from mxc.compiler.targets.cuda.device import Device
     from mxc.compiler.targets.cuda.driver import Gpu
     from mxc.compiler.targets.cuda.simulator import SimulatedGpu
+    from mxc.compiler.targets.protocol import CollectiveGroup, Collectives
 
     _: tuple[type[Device], type[Device]] = Gpu, SimulatedGpu

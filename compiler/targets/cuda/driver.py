@@ -239,7 +239,3 @@ class Gpu:
     def stream(self, stream: Stream) -> int:
         """The driver's stream, for libraries that are given one."""
         return int(self._streams[stream])
-
-    def enter(self) -> None:
-        """Calls of this thread, also of other libraries, are about this device until one of another device's."""
-        self._enter()

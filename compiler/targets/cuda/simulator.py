@@ -130,6 +130,10 @@ class SimulatedGpu:
                 while work:
                     self._do_one(stream)
 
+    def stream(self, stream: Stream) -> int:
+        """A stream's number, for libraries that are given one."""
+        return 100 * (self.number + 1) + stream
+
     # -- work
 
     def staging(self, nbytes: int) -> np.ndarray | None:
