@@ -240,8 +240,8 @@ class DeviceArray(Array):
             self.send(writes=True)
             self.block.device.memory.copy(self.address, other.address, self.nbytes)
             computed(self.block.device.memory, ((other, False), (self, True)))
-            return
-        super().fill(other)
+        else:
+            self.have(other.given())
 
     def have(self, values: Given) -> None:
         """See Array. All of an allocation is copied to the device at once, and not to the host's copy before."""

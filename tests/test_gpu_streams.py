@@ -59,26 +59,35 @@ for i, batch in enumerate(batches):
     right += [batch * 2 + batch[2:3], batch]
     if i % 3 == 1:
         right.append(right[-1] * 2 + right[-2])
+for found, value in zip([total, *kept], [wanted, *right], strict=True):
+    np.testing.assert_allclose(found.asnumpy(), value, 1e-6)
+""")
+
+
+@each_way
+def test_memory_that_is_let_go_of(prompt: tuple[str, ...]) -> None:
+    """It is used again at once: by a copy, while a kernel has yet to read it, and by a kernel, while a copy to it that
+    nobody wants has yet to come. Each size is one of which no other array is kept."""
+    run(prompt, """
 from mxc.runtime import engine
-a = mx.nd.array(np.full((11, 30), 2), ctx=there)
+allocator.IN_ORDER, staging.PIECE = 1024, 1 << 16  # no copy waits for a block
+a = mx.nd.array(np.full((11, 300), 2), ctx=there)
 with mx.autograd.train_mode():  # so that it begins at once
     b = a * 3
     engine.wait_to_read(b._array.variable)
 place = a._array.address
 del a
-c = mx.nd.array(np.full((11, 30), 5), ctx=there)
+c = mx.nd.array(np.full((11, 300), 5), ctx=there)
 assert c._array.address == place and (b.asnumpy() == 6).all() and (c.asnumpy() == 5).all()
-source = mx.nd.array(np.full((13, 30), 4), ctx=there)
-unused = mx.nd.array(np.full((13, 30), 2), ctx=there)
+source = mx.nd.array(np.full((23, 300), 4), ctx=there)
+unused = mx.nd.array(np.full((23, 300), 2), ctx=there)
 place = unused._array.address
 del unused
 with mx.autograd.train_mode():
     d = source * 3
     engine.wait_to_read(d._array.variable)
-later = mx.nd.array(np.full((14, 30), 1), ctx=there) + 0
+later = mx.nd.array(np.full((43, 300), 1), ctx=there) + 0
 assert d._array.address == place and (later.asnumpy() == 1).all() and (d.asnumpy() == 12).all()
-for found, value in zip([total, *kept], [wanted, *right], strict=True):
-    np.testing.assert_allclose(found.asnumpy(), value, 1e-6)
 """)
 
 

@@ -98,7 +98,7 @@ def test_a_trainer() -> None:
     """It asks for all gradients in one group, whether the store updates the parameters or the trainer does."""
     simulated(STAND_IN + BEGIN + TRAINING + """
 agrees(trainer)
-assert {*nccl.calls} == {"comm_init_all", "group_start", "reduce", "broadcast", "group_end 12"}, nccl.calls
+assert nccl.calls.count("group_end 12") == 6 and "all_reduce" not in nccl.calls, nccl.calls
 del nccl.calls[:]
 made = gluon.Trainer
 gluon.Trainer = lambda *given, **more: made(*given, **more, update_on_kvstore=False)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Launch, Stream
 
 DROPPED = 16  # graphs that are kept at most until they are known not to run any more
@@ -82,7 +84,8 @@ class Gpu:
             raise TargetError(str(error)) from None
         self.arch, self.name = f"sm_{major}{minor}", bytes(text).split(b"\0")[0].decode()
         self._events: list[Any] = []  # that nobody uses
-        self._dropped: list[tuple[Any, Any]] = []  # graphs that may still run
+        self._dropped: deque[tuple[Any, Any]] = deque()  # graphs that may still run
+        self._destroying = Lock()
 
     def _done(self, what: str, made: tuple[Any, ...]) -> Any:
         """What a call gave. Raises MXNetError: the device cannot do `what`."""
@@ -187,12 +190,6 @@ class Gpu:
         """Give back what a graph holds, once it does not run any more: its object goes while it may still run."""
         self._dropped.append((handle, executable))
 
-    def _destroy(self, dropped: list[tuple[Any, Any]]) -> None:
-        for handle, executable in dropped:
-            if executable is not None:
-                self._driver.cuGraphExecDestroy(executable)
-            self._driver.cuGraphDestroy(handle)
-
     def _node(self, launch: Launch) -> Any:
         """What a graph knows of a launch."""
         made = self._driver.CUDA_KERNEL_NODE_PARAMS()
@@ -231,10 +228,14 @@ class Gpu:
 
     def wait(self) -> None:
         self._enter()
-        dropped, self._dropped = self._dropped, []
-        for stream in self._streams:
-            self._done("finish", self._driver.cuStreamSynchronize(stream))
-        self._destroy(dropped)
+        with self._destroying:
+            dropped = len(self._dropped)
+            for stream in self._streams:
+                self._done("finish", self._driver.cuStreamSynchronize(stream))
+            for handle, executable in [self._dropped.popleft() for _ in range(dropped)]:
+                if executable is not None:
+                    self._driver.cuGraphExecDestroy(executable)
+                self._driver.cuGraphDestroy(handle)
 
     def stream(self, stream: Stream) -> int:
         """The driver's stream, for libraries that are given one."""
