@@ -39,9 +39,10 @@ class DeviceMemory:
     def __init__(self, nbytes: int, context: Context, holder: str):
         self.address, self.nbytes = 0, nbytes
         self.sent: Mark | None = None
-        self.memory = targets.gpus().memory(context.device_id)
-        if targets.gpus().wait not in engine.beyond:
-            engine.beyond.append(targets.gpus().wait)
+        gpus = targets.gpus()
+        self.memory = gpus.memory(context.device_id)
+        if gpus.wait not in engine.beyond:
+            engine.beyond.append(gpus.wait)
         self.address = self.memory.allocate(max(nbytes, 1), holder)
         self.before: Mark | None = self.memory.last_use(self.address)
 

@@ -65,7 +65,7 @@ class MemoryBlock:
         alignment, is_new = mmap.PAGESIZE if is_locked else ALIGNMENT, raw is None
         if raw is None:
             try:
-                raw = (np.zeros if zeroed else np.empty)(self.nbytes + alignment, np.uint8)
+                raw = _bytes(self.nbytes + alignment, zeroed)
             except (MemoryError, ValueError):  # ValueError: more than an address can be
                 with _lock:
                     statistics.used -= self.nbytes
@@ -90,6 +90,17 @@ class MemoryBlock:
             if statistics.free + self.nbytes <= max(POOL_LIMIT, statistics.used):
                 _free.setdefault((self.context, self.nbytes), []).append(raw)
                 statistics.free += self.nbytes
+
+
+def _bytes(nbytes: int, zeroed: bool) -> np.ndarray:
+    """Memory of the system. Where it has no more, what is kept for later is given back to it first."""
+    make = np.zeros if zeroed else np.empty
+    try:
+        return make(nbytes, np.uint8)
+    except MemoryError:
+        release_free()
+        targets.gpus().release_staging()
+        return make(nbytes, np.uint8)
 
 
 def release_free(context: Context | None = None) -> None:

@@ -227,6 +227,33 @@ def test_a_copy_back_follows_what_was_computed(memory: Allocator) -> None:
     assert not values.any() and said._driver.host
 
 
+def test_a_copy_to_memory_that_is_used(memory: Allocator) -> None:
+    """It goes beside, and the device puts it in place; without memory for that it waits for what uses it."""
+    said: Any = memory.device
+    address, values = memory.allocate(60_000), np.zeros(1 << 16 | 1, np.uint8)
+    memory.clear(address, values.nbytes)
+    mark = memory.computed()
+    assert mark is not None
+    said._driver.pending = {mark.event.handle}
+    told(memory)
+    sent = memory.send(address, values, mark)
+    calls = [call for call in told(memory) if call[0] not in ("cuMemHostAlloc", "cuEventQuery")]
+    beside = calls[0]
+    assert beside[0] == "cuMemAlloc", calls
+    copies = [call for call in calls if call[0] == "cuMemcpyHtoDAsync"]
+    assert len(copies) == 2 and copies[0][1] != address and all(call[4] == SEND for call in copies)
+    follow, copy, event = calls[-3:]
+    assert follow[:2] == ("cuStreamWaitEvent", COMPUTE) and event[2] == COMPUTE and sent is memory.computed()
+    assert copy == ("cuMemcpyDtoDAsync", address, copies[0][1], values.nbytes, COMPUTE)
+    assert memory.allocate(values.nbytes) == copies[0][1], "it is kept for the next such copy"
+    said._driver.pending |= {sent.event.handle}
+    memory.device.allocate = lambda nbytes: 0  # type: ignore[method-assign]
+    memory.send(address, values, mark)
+    calls = told(memory)
+    assert ("cuStreamWaitEvent", SEND, mark.event.handle, 0) in calls
+    assert {call[1] for call in calls if call[0] == "cuMemcpyHtoDAsync"} == {address, address + (1 << 16)}
+
+
 def test_memory_that_is_given_back_while_it_is_used(memory: Allocator) -> None:
     """A copy into it follows what had begun by then; computing follows a copy to it that nobody used; the driver gets
     it back when all streams are done."""

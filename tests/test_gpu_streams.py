@@ -235,6 +235,12 @@ assert ["locks no pages" in str(each.message) for each in told] == [True], told
 del memory.device.staging
 mx.gpu(0).empty_cache()
 assert (y + mx.nd.array(np.ones((20, 20)), ctx=there)).asnumpy()[3, 1] == 123 and memory.staging._made
+try:
+    mx.nd.zeros((1 << 50,))
+except mx.MXNetError as error:
+    assert "out of memory" in str(error)
+assert not memory.staging._made, "the host's memory was short"
+assert (y + mx.nd.array(np.ones((20, 20)), ctx=there)).asnumpy()[3, 1] == 123 and memory.staging._made
 devices._close()  # as at exit, before the engine has done its last work
 assert not memory.staging._made
 assert (y + mx.nd.array(np.ones((20, 20)), ctx=there)).asnumpy()[3, 1] == 123 and not memory.staging._made

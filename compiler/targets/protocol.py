@@ -319,6 +319,10 @@ class Gpus(Protocol):
         system does not, and where this process uses no GPU."""
         ...
 
+    def release_staging(self) -> None:
+        """Give the host's memory that copies go through back to the system."""
+        ...
+
     def collectives(self) -> Collectives:
         """Whether and what sums over several of them there are."""
         ...

@@ -1,6 +1,9 @@
 """The memory of a GPU: blocks that are kept for the next array of their size when nobody uses them any more, and the
 copies to them and from them.
 
+What is copied to memory that kernels still use is copied beside it, and put there by the device between two kernels: a
+program that writes the same array in each step waits no more than one that makes new arrays.
+
 A block is given back while kernels that use it may still run. The next holder's kernels come behind these by
 themselves; a copy to the block, which is in a stream of its own, has to follow the mark that the block came with
 (`last_use`). Only before memory is given back to the driver all work is waited for.
@@ -67,26 +70,31 @@ class Allocator:
         """
         self._enter()
         size = size_class(nbytes)
-        before = sent = None
         with self._lock:
-            self._take_back()
-            kept = self._free.get(size)
-            if kept:
-                address, before, sent = kept.popleft()  # the one whose work began first
-                self.free -= size
-            else:
+            address, before, sent = self._kept(size) or (self.device.allocate(size), None, None)
+            if not address and self._free:
+                self.device.wait()
+                self._release_free()
                 address = self.device.allocate(size)
-                if not address and self._free:
-                    self.device.wait()
-                    self._release_free()
-                    address = self.device.allocate(size)
-                if not address:
-                    raise OutOfMemoryError(self._refusal(nbytes, holder))
-            self._held[address] = size, holder, before
-            self.used += size
-            self.peak = max(self.peak, self.used)
+            if not address:
+                raise OutOfMemoryError(self._refusal(nbytes, holder))
+            self._hold(address, size, holder, before)
         self.order.follow(Stream.COMPUTE, sent)  # without the lock: those of streams are never taken in it
         return address
+
+    def _kept(self, size: int) -> tuple[int, Mark | None, Mark | None] | None:
+        """The kept block of that size whose work began first, which is not kept any more."""
+        self._take_back()
+        kept = self._free.get(size)
+        if not kept:
+            return None
+        self.free -= size
+        return kept.popleft()
+
+    def _hold(self, address: int, size: int, holder: str, before: Mark | None) -> None:
+        self._held[address] = size, holder, before
+        self.used += size
+        self.peak = max(self.peak, self.used)
 
     def _refusal(self, nbytes: int, holder: str) -> str:
         totals: dict[str, list[int]] = {}
@@ -170,8 +178,37 @@ class Allocator:
             return None
         if values.nbytes <= IN_ORDER:
             return self._small(address, values)
-        self.order.follow(Stream.SEND, after)
-        return self.staging.write(Stream.SEND, address, values, COPY_TO)
+        beside = 0 if after is None or self.order.is_over(after) else self._beside(values.nbytes)
+        try:
+            if not beside:
+                self.order.follow(Stream.SEND, after)
+                return self.staging.write(Stream.SEND, address, values, COPY_TO)
+            self.order.follow(Stream.COMPUTE, self.staging.write(Stream.SEND, beside, values, COPY_TO))
+            self.copy(address, beside, values.nbytes)
+            return self.computed()
+        except BaseException:  # an interrupt: what has begun comes before whatever uses the memory next
+            self.order.follow(Stream.COMPUTE, self.order.latest(Stream.SEND))
+            raise
+        finally:
+            if beside:
+                self.release(beside)
+
+    def _beside(self, nbytes: int) -> int:
+        """The address of memory that no stream uses, for a copy to memory that is used; 0 where there is none."""
+        size = size_class(nbytes)
+        with self._lock:
+            kept = self._kept(size)
+        address = 0
+        if kept is not None and all(mark is None or self.order.is_over(mark) for mark in kept[1:]):
+            address = kept[0]
+        with self._lock:
+            if kept is not None and not address:
+                self._free.setdefault(size, deque()).appendleft(kept)
+                self.free += size
+            address = address or self.device.allocate(size)
+            if address:
+                self._hold(address, size, "in copies to the device", None)
+        return address
 
     def fetch(self, address: int, values: np.ndarray, after: Mark | None) -> None:
         """See GpuMemory."""

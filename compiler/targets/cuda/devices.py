@@ -103,12 +103,18 @@ def collective_group(numbers: tuple[int, ...]) -> CollectiveGroup:
     return collectives.Group([memory(number) for number in numbers])
 
 
+def release_staging() -> None:
+    """See `Gpus` of protocol.py."""
+    if is_usable():
+        for found in list(_found.values()):
+            found.staging.release()
+
+
 def _before_fork() -> None:
     """A child has no driver, and must not have memory either that one of its parent's devices copies from."""
     if is_usable():
         pinned.release_all()
-        for found in list(_found.values()):
-            found.staging.release()
+        release_staging()
 
 
 def _close() -> None:
