@@ -312,12 +312,15 @@ def test_a_part_that_hangs_or_dies_costs_no_other(tmp_path: Path, monkeypatch: p
 
 def test_the_check_of_a_gpu_is_rehearsed(tmp_path: Path) -> None:
     told = tmp_path / "rows.json"
-    command = [sys.executable, str(BENCH / "gpu.py"), "--parts", "loops", "products", "--json", str(told)]
-    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": "1"}
+    command = [sys.executable, str(BENCH / "gpu.py"), "--parts", "loops", "products", "overlap", "sums",
+               "--json", str(told)]
+    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": "2"}
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(told.read_text())["rows"]
-    assert [(row["name"], row["verdict"]) for row in rows] == [("a copy", "ok"), ("softmax", "ok"),
-                                                               ("sgemm 5x9x7", "ok")]
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("a copy", "ok"), ("softmax", "ok"), ("sgemm 5x9x7", "ok"), ("to the GPU", "ok"),
+        ("to the GPU, page-locked", "ok"), ("back, page-locked", "ok"), ("batches of a loader", "ok"), ("NCCL", "not reached"), ("copies and sums", "ok")]
+    assert all("hidden" in row["note"] for row in rows[3:6]) and "simulated" in rows[7]["note"]
     assert "0 FAILED" in done.stdout
 

@@ -22,16 +22,20 @@ def waiting(stream, number=0):
     return sum(callable(each) for each in work)
 """
 PROMPT = {"late": (), "sends first": ("SEND",), "computes first": ("COMPUTE",), "copies first": ("FETCH", "SEND")}
-each_way = pytest.mark.parametrize("prompt", [
-    pytest.param(prompt, id=name, marks=[pytest.mark.slow] if number > 1 else [])
-    for number, (name, prompt) in enumerate(PROMPT.items())])
+
+
+def each_way(*short: str) -> pytest.MarkDecorator:
+    """In each of these ways; all but the short ones are left to `make test-all`."""
+    return pytest.mark.parametrize("prompt", [
+        pytest.param(prompt, id=name, marks=[] if name in short else [pytest.mark.slow])
+        for name, prompt in PROMPT.items()])
 
 
 def run(prompt: tuple[str, ...], program: str, gpus: int = 1) -> str:
     return simulated(f"PROMPT = {prompt!r}\n{BEGIN}{program}", gpus)
 
 
-@each_way
+@each_way("late", "sends first")
 def test_arrays_that_are_written_again_and_again(prompt: tuple[str, ...]) -> None:
     """Memory that is overwritten by the host, computed with, read, let go of and used by other arrays."""
     run(prompt, """
@@ -64,7 +68,7 @@ for found, value in zip([total, *kept], [wanted, *right], strict=True):
 """)
 
 
-@each_way
+@each_way("late", "sends first")
 def test_memory_that_is_let_go_of(prompt: tuple[str, ...]) -> None:
     """It is used again at once: by a copy, while a kernel has yet to read it, and by a kernel, while a copy to it that
     nobody wants has yet to come. Each size is one of which no other array is kept."""
@@ -91,7 +95,7 @@ assert d._array.address == place and (later.asnumpy() == 1).all() and (d.asnumpy
 """)
 
 
-@each_way
+@each_way("late")  # other tests do the sends first
 def test_training(prompt: tuple[str, ...]) -> None:
     """Steps of a trainer on batches that come while the last step may run, and of an executor whose arrays are written
     again in each step: what comes out is what it is on the CPU."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Stream
 
@@ -36,7 +37,9 @@ class Share(NamedTuple):
 
 
 def bindings() -> Any:
-    """nccl.bindings.nccl. Raises ImportError without the extra."""
+    """nccl.bindings.nccl. Raises ImportError without the extra, MXNetError for simulated GPUs."""
+    if env.simulated_gpus():
+        raise MXNetError("GPUs are simulated")
     from nccl.bindings import nccl
 
     return nccl
