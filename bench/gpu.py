@@ -5,13 +5,15 @@
 Parts, in this order: `checks` (tests/gpu_check.py: every kind of kernel against its definition, LeNet, ResNet-20,
 random numbers, memory), `models` (saved networks against the outputs recorded with them), `training` (steps of LeNet
 and ResNet-18), `loops` (fused chains, beside a copy of as many bytes), `products` (cuBLAS is torch's), `convolutions`
-(cuDNN is torch's) and `networks` (ResNet-50 for 1 and 64 pictures, a BERT layer). Each runs in a process of its own,
-which is ended at its share of the time, so that one that hangs or breaks the device costs no other.
+(cuDNN is torch's), `networks` (ResNet-50 for 1 and 64 pictures, a BERT layer), `overlap` (copies beside computing,
+against both apart) and `sums` (of gradients over all GPUs, where there are several, by NCCL). Each runs in a process of
+its own, which is ended at its share of the time, so that one that hangs or breaks the device costs no other.
 
 The peer is torch, where this Python has it, eager and compiled with CUDA graphs, without TF32: all compute in float32.
 Both run by turns; a time is the median of the rounds, a run ends when the device has done all. Another result than
-torch's, by 1e-3 of the largest value (3e-2 for gradients of a deep network), is wrong. Exit code 1: something was wrong
-or failed, or there is no GPU. With NUMBA_ENABLE_CUDASIM=1 and MXC_SIMULATED_GPUS=1 it is rehearsed, with small cases.
+torch's, by 1e-3 of the largest value (3e-2 for gradients of a deep network), as `harness.measure.difference` says it,
+is wrong. Exit code 1: something was wrong or failed, or there is no GPU. With NUMBA_ENABLE_CUDASIM=1 and
+MXC_SIMULATED_GPUS=1, or 2 for sums, it is rehearsed, with small cases.
 """
 from __future__ import annotations
 
@@ -29,41 +31,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from harness.rows import PEERS, REHEARSED, Check, Row, timed
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "examples")]  # whose modules the checks are
 # The parts, and how much of the time each may take, of what is left when it begins.
-SHARES = {"checks": 25, "models": 15, "training": 12, "loops": 6, "products": 7, "convolutions": 10, "networks": 25}
-ROUNDS, LEAST = 7, 0.05  # rounds of a comparison; seconds of a peer's turn
+SHARES = {"checks": 25, "models": 15, "training": 12, "loops": 6, "products": 7, "convolutions": 10, "networks": 25,
+          "overlap": 5, "sums": 4}
 GRACE = 10.0  # seconds that a part may be late by before its process is ended
-REHEARSED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-PEERS = ("torch", "torch.compile")
-
-
-@dataclass
-class Row:
-    """A line of the table. verdict: "ok", "WRONG", "FAILED" or "not reached". ms: of mxc, and of peers by name. note:
-    a rate, or what went wrong."""
-
-    part: str
-    name: str
-    verdict: str = "ok"
-    ms: float | None = None
-    peers: dict[str, float] = field(default_factory=dict)
-    note: str = ""
-
-    def line(self) -> str:
-        ours = "" if self.ms is None else f"{self.ms:.3f}"
-        ratios = "".join(f"{self.peers[p] / self.ms:>10.2f}" if self.ms and p in self.peers else f"{'-':>10}"
-                         for p in PEERS)
-        return f"{self.part:13}{self.name:38}{self.verdict:12}{ours:>10}{ratios}  {self.note}"
-
-
-Check = tuple[str, Callable[[], Row]]  # a row's name, and what makes it
-
 
 def last_line(error: BaseException) -> str:
     """An error as one line."""
@@ -147,7 +126,7 @@ def torch_device() -> str | None:
 
 def compared(part: str, entry: Any) -> Row:
     """Run a case by mxc and by torch, compare what comes out, and time both by turns."""
-    import numpy as np
+    from harness.measure import difference
     from peers import symbolic
     from peers.graph import Unsupported
 
@@ -169,35 +148,15 @@ def compared(part: str, entry: Any) -> Row:
         except Exception as error:
             notes.append(f"{peer} failed: {last_line(error)}")
             continue
-        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            off = float(np.max(np.abs(a.reshape(b.shape) - b), initial=0))
-            if not off <= entry.tolerance * float(np.max(np.abs(b), initial=1e-3)):
-                row.verdict = "WRONG"
-                notes.append(f"result {i} differs from {peer}'s by {off:.2g}")
+        if text := difference(ours, theirs, entry.tolerance):
+            row.verdict = "WRONG"
+            notes.append(f"another result than {peer}: {text}")
         calls[peer] = other
     seconds = timed(calls)
     row.ms = seconds.pop("mxc") * 1e3
     row.peers = {peer: s * 1e3 for peer, s in seconds.items()}
     row.note = "; ".join([*rates(part, case, row.ms / 1e3), *notes])
     return row
-
-
-def timed(calls: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Seconds of a run of each, the median of rounds in which all have a turn."""
-    counts, found = dict.fromkeys(calls, 1), {name: list[float]() for name in calls}
-    for name, call in calls.items():
-        call()  # torch records its CUDA graph in the second run
-        start = time.perf_counter()
-        call()
-        if not REHEARSED:
-            counts[name] = max(1, math.ceil(LEAST / max(time.perf_counter() - start, 1e-6)))
-    for _ in range(1 if REHEARSED else ROUNDS):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(counts[name]):
-                call()
-            found[name].append((time.perf_counter() - start) / counts[name])
-    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def rates(part: str, case: Any, seconds: float) -> list[str]:
@@ -236,6 +195,10 @@ def checks_of(part: str, models: Path) -> Iterator[Check]:
         yield from correctness()
     elif part == "models":
         yield from saved(models)
+    elif part in ("overlap", "sums"):
+        import gpu_streams
+
+        yield from gpu_streams.overlapped() if part == "overlap" else gpu_streams.summed()
     else:
         if part == "loops":
             yield "a copy", copied

@@ -111,7 +111,10 @@ class Array:
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:
         """A new array holding a copy of `values`, cast to `dtype` (default: as they are)."""
         array = cls.empty(values.shape, values.dtype if dtype is None else dtype, context)
-        dtypes.write(array.memory, values)
+        if array.context.gpu_number < 0:
+            dtypes.write(array.memory, values)
+        else:
+            array.have(values)
         return array
 
     @classmethod
@@ -259,11 +262,18 @@ class Array:
 
     def fill(self, other: Array) -> None:
         """What `copy_from` does, in the middle of work that reads the one and writes the other."""
+        if self.dtype == other.dtype and other.copy_out(self.memory):
+            return
         values = other.given()
         if self.dtype == other.dtype and isinstance(values, np.ndarray):
             np.copyto(self.memory, values)
         else:
             self.have(values)
+
+    def copy_out(self, values: np.ndarray) -> bool:
+        """In the middle of work that reads the array, copy all elements there, which has their dtype, where that is
+        quicker than to `read` them; False where it is not."""
+        return False
 
     def read(self) -> np.ndarray:
         """The memory for reading alone, in the middle of work that reads the array."""

@@ -120,7 +120,8 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Host memory that a GPU could copy from directly; here the same as the CPU's."""
+    """Host memory that a GPU copies from directly: its pages are locked where this process uses a GPU already, the
+    array is not small, and until this process forks. Else, and for the CPU, it is the same as the CPU's."""
     return Context("cpu_pinned", device_id)
 
 

@@ -28,6 +28,8 @@ from mxc.runtime.engine_work import Failure, GrowingWork, Variable, Work, failur
 
 # The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None
+# What `waitall` also waits for, besides the engine's own work: devices, which may not have done what work began there.
+beyond: list[Callable[[], None]] = []
 
 # Seconds. A worker that is called gets Python's lock after this time at the latest, and often no sooner, for the caller
 # keeps the lock. So the caller does work itself that takes less. Work that takes less than a hand-over (`small`) is
@@ -270,6 +272,11 @@ def _settle(variable: Variable, also_readers: bool, raises: bool = True) -> None
                 raise raised(failure)
 
 
+def is_naive() -> bool:
+    """Whether nothing is queued (NaiveEngine): all work is done when `push` returns."""
+    return _engine.naive
+
+
 def is_free(variable: Variable) -> bool:
     """Whether `wait_to_write` would return at once, and raise nothing."""
     with _engine.lock:
@@ -288,6 +295,8 @@ def waitall() -> None:
         return
     state = _engine
     _wait(lambda: not state.pending)
+    for wait in beyond:
+        wait()
     with state.lock:
         errors = [raised(failure) for failure in list(unseen)]
     if errors:

@@ -6,15 +6,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from mxc.compiler import targets
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import numpy_dtype, write
 from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
-from mxc.runtime import costs, faults, outside, runner
+from mxc.runtime import costs, device_array, faults, outside, runner
 from mxc.runtime.array import Array
 from mxc.runtime.device_array import DeviceArray, DeviceMemory
 from mxc.runtime.executor_memory import Memory, PreparedStorage
@@ -73,10 +74,12 @@ class BoundPlan:
         expected = {phase: costs.of_phase(self.plan, phase) for phase in ("forward", "backward")}
         on_host = self._device is None
         self.small = {phase: on_host and costs.is_small(cost) for phase, cost in expected.items()}
-        self.brief = {phase: on_host and costs.is_brief(cost) for phase, cost in expected.items()}
         self.draws = self.plan.draws
         hosts = [step for step in self.plan.steps if step.host is not None]
         self.has_hosts = bool(hosts)
+        # A GPU is only told what to do, which takes less than to hand it over; a host step waits for it.
+        self.brief = {phase: costs.is_brief(cost) if on_host else not self.has_hosts
+                      for phase, cost in expected.items()}
         self.states = [a.variable for i in {i for step in hosts for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
         self._prepared = prepared or (memory.prepared_storage(self._preparation(), self.plan.prepared_bytes)
@@ -204,14 +207,12 @@ class BoundPlan:
                 faults.check(raising, self._statuses, self.compiled)
                 self._run_host(segment, rng)
             else:
-                for place, writes in self._sent.get(id(segment), ()):
-                    array = self.arrays[place]
-                    assert isinstance(array, DeviceArray)
-                    array.send(writes)
-                self._launcher.run(segment)
+                self._run_table(segment)
             if finished:
                 outside.announce([a.variable for i in finished if (a := self.arrays[i]) is not None])
             if is_single:
+                if self._device is not None:
+                    targets.gpus().wait()
                 end, step = time.perf_counter_ns(), steps[position]
                 moved = costs.moved(self.plan, step)
                 layers = step.layers(names)
@@ -220,6 +221,13 @@ class BoundPlan:
                 if self._is_printed:
                     print(_trace(step, layers, moved, (end - start) / 1e9), file=sys.stderr)
         faults.check(raising, self._statuses, self.compiled)
+
+    def _run_table(self, table: Any) -> None:
+        if self._device is None:
+            self._launcher.run(table)
+            return
+        used = [(cast(DeviceArray, self.arrays[place]), writes) for place, writes in self._sent[id(table)]]
+        device_array.run(self._launcher, table, used)
 
     def _segments(self, steps: Sequence[Step], single: bool,
                   finished: Mapping[int, list[int]]) -> list[tuple[Segment, list[int]]]:

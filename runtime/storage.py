@@ -1,4 +1,5 @@
 """Memory of the host's devices: blocks aligned to 64 bytes, which return to a pool when nobody can reach them any more.
+Those of the device cpu_pinned are page-locked once this process uses a GPU, so that the GPU copies from them directly.
 
 A block offers the NumPy array interface, so that every NumPy view on it, however it was made, keeps it alive: memory
 goes back to the pool only after the last view is gone.
@@ -6,11 +7,13 @@ goes back to the pool only after the last view is gone.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mxc.compiler import targets
 from mxc.compiler.error import OutOfMemoryError
 from mxc.compiler.system.forks import Lock
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from mxc.runtime.context import Context
 
 ALIGNMENT = 64
+LOCKED = 64 << 10  # bytes from which on a block of cpu_pinned is page-locked; a GPU's smaller copies go another way
 POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all where no more are in use; what exceeds it goes to the system
 
 
@@ -57,9 +61,11 @@ class MemoryBlock:
             statistics.peak = max(statistics.peak, statistics.used)
         if raw is not None and zeroed:
             raw.fill(0)
+        is_locked = context.device_type == "cpu_pinned" and self.nbytes >= LOCKED
+        alignment, is_new = mmap.PAGESIZE if is_locked else ALIGNMENT, raw is None
         if raw is None:
             try:
-                raw = (np.zeros if zeroed else np.empty)(self.nbytes + ALIGNMENT, np.uint8)
+                raw = _bytes(self.nbytes + alignment, zeroed)
             except (MemoryError, ValueError):  # ValueError: more than an address can be
                 with _lock:
                     statistics.used -= self.nbytes
@@ -67,7 +73,9 @@ class MemoryBlock:
                                        f"({statistics.used} bytes are in use)") from None
         self._raw = raw
         start: int = raw.__array_interface__["data"][0]
-        self.address = -(-start // ALIGNMENT) * ALIGNMENT
+        self.address = -(-start // alignment) * alignment
+        if is_locked and is_new:
+            targets.gpus().pin(raw, self.address, self.nbytes)
 
     @property
     def __array_interface__(self) -> dict[str, object]:
@@ -82,6 +90,17 @@ class MemoryBlock:
             if statistics.free + self.nbytes <= max(POOL_LIMIT, statistics.used):
                 _free.setdefault((self.context, self.nbytes), []).append(raw)
                 statistics.free += self.nbytes
+
+
+def _bytes(nbytes: int, zeroed: bool) -> np.ndarray:
+    """Memory of the system. Where it has no more, what is kept for later is given back to it first."""
+    make = np.zeros if zeroed else np.empty
+    try:
+        return make(nbytes, np.uint8)
+    except MemoryError:
+        release_free()
+        targets.gpus().release_staging()
+        return make(nbytes, np.uint8)
 
 
 def release_free(context: Context | None = None) -> None:

@@ -10,7 +10,7 @@ import functools
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mxc.compiler.ops.dtypes import converted, write
 from mxc.compiler.ops.expr import evaluate
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
-from mxc.runtime import engine, runner, tape
+from mxc.runtime import device_array, engine, runner, tape
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import GPU, Context
 from mxc.runtime.device_array import DeviceArray
@@ -352,10 +352,8 @@ class _DeviceLaunch:
 
     def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         self.given.memory[:] = numbers if isinstance(numbers, np.ndarray) else numbers()
-        for i, array in enumerate((*arrays, self.given)):
-            assert isinstance(array, DeviceArray)
-            array.send(i in self.writes)
-        self.launcher.run(self.table)
+        used = [(cast(DeviceArray, array), i in self.writes) for i, array in enumerate((*arrays, self.given))]
+        device_array.run(self.launcher, self.table, used)
 
 
 class Ready:

@@ -137,6 +137,31 @@ def artifact() -> None:
     np.testing.assert_allclose(found, np.concatenate(right)[:6], 1e-4, 1e-5)
 
 
+def streams(size: int) -> None:
+    """Copies beside computing: arrays written again while they are computed with, in memory that others have left, and
+    read while more is computed."""
+    place, rng = mx.gpu(0), np.random.default_rng(0)
+    kept, found, right = mx.nd.zeros((size,), ctx=place), list[Any](), list[np.ndarray]()
+    for i in range(6):
+        batch = rng.random(size, np.float32)
+        source = mx.nd.array(batch, ctx=mx.cpu_pinned() if i % 2 else mx.cpu())
+        fresh = source.as_in_context(place)
+        source[:] = -1
+        kept[:] = batch
+        for _ in range(3):
+            kept = kept * 0.5 + fresh
+        found.append((kept + fresh, fresh.copy()))
+        right += [batch * 0.125 + batch * 2.75, batch]
+        if i == 3:
+            np.testing.assert_allclose(found[0][0].asnumpy(), right[0], 1e-5)
+        kept = mx.nd.zeros((size,), ctx=place)
+    for value, wanted in zip([each for pair in found for each in pair], right, strict=True):
+        back = mx.nd.zeros((size,), ctx=mx.cpu_pinned())
+        value.copyto(back)
+        np.testing.assert_allclose(back.asnumpy(), wanted, 1e-5)
+        np.testing.assert_allclose(value.asnumpy(), wanted, 1e-5)
+
+
 def draws() -> None:
     drawn = []
     for place in (mx.cpu(), mx.gpu(0)):
@@ -182,6 +207,7 @@ def checks(quick: bool) -> Iterator[Check]:
         data = np.random.default_rng(0).integers(-1000, 1000, rows * n).astype(dtype)
         case = sort(dtype, rows, n, k, False), [data, np.zeros(rows * k, "int32")]
         yield f"sort {rows} x {n} {dtype}", lambda case=case: routine(*case)
+    yield "copies beside computing", lambda: streams(1000 if quick else 5_000_001)
     yield "random numbers", draws
     yield "out of memory", memory
     yield "groups on the GPU and the CPU", groups

@@ -79,6 +79,12 @@ def test_difference_of_results():
     assert "outputs" in measure.difference(ours, [])
     assert measure.difference([*ours, ([1], 1e-7, [1e-7])], [*ours, ([1], 1e-7, [-1e-7])]) == ""
     assert "output 1 is off" in measure.difference([*ours, ([1], 1e-3, [1e-3])], [*ours, ([1], 1e-3, [-1e-3])])
+    whole, rounding = np.array([[1.0, -4.0]], "float32"), np.array([1e-7], "float32")
+    assert measure.difference([whole, rounding], [whole.ravel() + 0.003, -rounding]) == ""
+    assert "output 0 is off by 0.01, with values up to 3.99" in measure.difference([whole], [whole + np.float32(0.01)])
+    assert "off by inf" in measure.difference([whole], [whole * np.nan])
+    assert measure.difference([np.array([3], "uint8")], [np.array([4], "uint8")], 0.5) == ""
+    assert measure.difference([np.zeros((0, 3))], [np.zeros((0, 3))]) == ""
 
 
 class Peer:
@@ -306,12 +312,16 @@ def test_a_part_that_hangs_or_dies_costs_no_other(tmp_path: Path, monkeypatch: p
 
 def test_the_check_of_a_gpu_is_rehearsed(tmp_path: Path) -> None:
     told = tmp_path / "rows.json"
-    command = [sys.executable, str(BENCH / "gpu.py"), "--parts", "loops", "products", "--json", str(told)]
-    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": "1"}
+    command = [sys.executable, str(BENCH / "gpu.py"), "--parts", "loops", "products", "overlap", "sums",
+               "--json", str(told)]
+    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": "2"}
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(told.read_text())["rows"]
-    assert [(row["name"], row["verdict"]) for row in rows] == [("a copy", "ok"), ("softmax", "ok"),
-                                                               ("sgemm 5x9x7", "ok")]
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("a copy", "ok"), ("softmax", "ok"), ("sgemm 5x9x7", "ok"), ("to the GPU", "ok"),
+        ("to the GPU, page-locked", "ok"), ("back, page-locked", "ok"), ("batches of a loader", "ok"),
+        ("NCCL", "not reached"), ("copies and sums", "ok")]
+    assert all("hidden" in row["note"] for row in rows[3:6]) and "simulated" in rows[7]["note"]
     assert "0 FAILED" in done.stdout
 

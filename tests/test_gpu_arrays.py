@@ -140,20 +140,24 @@ def test_a_kernel_that_fails() -> None:
     """Its name is told where its result is waited for; later work is done as ever."""
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import simulator
-launch, failing = simulator.SimulatedGpu.launch, []
+compute, failing = simulator.SimulatedGpu.compute, []
 
 def failed(self, one):
     if failing:
         raise IndexError("index 9 is out of bounds")
-    launch(self, one)
+    compute(self, one)
 
-simulator.SimulatedGpu.launch = failed
+simulator.SimulatedGpu.compute = failed
 a = mx.nd.ones((2, 2), ctx=mx.gpu(0))
 executor = mx.sym.exp(mx.sym.Variable("a"), name="e").bind(mx.gpu(0), {"a": a})
 mx.nd.waitall()
 failing.append(True)
 executor.forward()
-refused(lambda: executor.outputs[0].asnumpy(), "gpu(0): kernel 0 (exp", "failed: IndexError: index 9")
+refused(lambda: executor.outputs[0].asnumpy(), "gpu(0): kernel exp", "failed: IndexError: index 9", "had begun")
+executor.forward()
+refused(executor.outputs[0].wait_to_read, "gpu(0): kernel exp", "failed: IndexError: index 9")
+executor.forward()
+refused(mx.nd.waitall, "gpu(0): kernel exp", "failed: IndexError: index 9")
 failing.clear()
 assert abs(executor.forward()[0].asnumpy()[0, 0] - np.e) < 1e-6
 """)
@@ -162,7 +166,8 @@ assert abs(executor.forward()[0].asnumpy()[0, 0] - np.e) < 1e-6
 def test_what_runs_again_is_one_graph_that_follows_its_arrays() -> None:
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import simulator
-begin, change, launch, calls = (*(getattr(simulator.SimulatedGpu, name) for name in ("begin", "change", "launch")), [])
+begin, change, compute, calls = (*(getattr(simulator.SimulatedGpu, name) for name in ("begin", "change", "compute")),
+                                 [])
 simulator.SimulatedGpu.begin = lambda self, graph: (calls.append(len(graph)), begin(self, graph))
 simulator.SimulatedGpu.change = lambda self, graph, number, one: (calls.append("change"),
                                                                   change(self, graph, number, one))
@@ -181,9 +186,9 @@ for x, result in zip(given, results):
 def failed(self, one):
     raise IndexError("index 9 is out of bounds")
 
-simulator.SimulatedGpu.launch = failed
-refused(lambda: net(given[0]).asnumpy(), "gpu(0): kernel 0 (", "failed: IndexError: index 9")
-simulator.SimulatedGpu.launch = launch
+simulator.SimulatedGpu.compute = failed
+refused(lambda: net(given[0]).asnumpy(), "gpu(0): kernel ", "failed: IndexError: index 9")
+simulator.SimulatedGpu.compute = compute
 np.testing.assert_array_equal(net(given[1]).asnumpy(), results[1])
 """)
 
@@ -213,17 +218,17 @@ def test_an_interrupted_copy() -> None:
     """An interrupt while values are copied back leaves the array as it was."""
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import simulator
-read, interrupts = simulator.SimulatedGpu.read, [True]
+read, interrupts = simulator.SimulatedGpu._read, [True]
 
 def interrupted(self, address, values):
     if interrupts:
-        values.reshape(-1).view(np.uint8)[:4] = 0
+        values[:4] = 0
         raise interrupts.pop() and KeyboardInterrupt()
     read(self, address, values)
 
 a = mx.nd.array(np.arange(400), ctx=mx.gpu(0)) + 1
 mx.nd.waitall()
-simulator.SimulatedGpu.read = interrupted
+simulator.SimulatedGpu._read = interrupted
 refused(lambda: a.asnumpy(), kind=KeyboardInterrupt)
 np.testing.assert_array_equal(a.asnumpy(), np.arange(400) + 1)
 """)

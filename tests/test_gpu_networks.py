@@ -75,7 +75,7 @@ def trainer(places):
     return {f"{i} {param.name}": param.data(place).asnumpy()
             for i, param in enumerate(net.collect_params().values()) for place in places[1:]}
 
-for train in (module, trainer):
+def agrees(train):
     right, found = train([mx.cpu(0), mx.cpu(1)]), train([mx.gpu(0), mx.gpu(1)])
     for (name, value), other in zip(right.items(), found.values()):
         np.testing.assert_allclose(other, value, 1e-5, 1e-5, err_msg=name)
@@ -145,4 +145,4 @@ compare(mx.sym.LayerNorm(mx.sym.batch_dot(q, x), mx.sym.Variable("gamma"), mx.sy
 
 def test_modules_and_trainers_on_several_gpus() -> None:
     """A module with a store of type device, and a trainer over hybridised blocks: parameters after some steps."""
-    simulated(BEGIN + TRAINING, gpus=2)
+    simulated(BEGIN + TRAINING + "agrees(module)\nagrees(trainer)", gpus=2)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from harness.worker import Stopped, Worker
 
 TOLERANCE = 1e-3  # of the largest absolute value
@@ -39,22 +41,33 @@ def corrected(times: dict[str, list[float]], anchors: dict[str, list[float]]) ->
     return {name: [s * base / a for s, a in zip(seconds, rounds, strict=True)] for name, seconds in times.items()}
 
 
-def difference(ours: list[Output], theirs: list[Output], tolerance: float = TOLERANCE) -> str:
-    """In what two results differ, or "".
+def difference(ours: Sequence[Output | np.ndarray], theirs: Sequence[Output | np.ndarray],
+               tolerance: float = TOLERANCE) -> str:
+    """In what two results differ, or "". Each output is an Output, or all of it as an array.
 
     An output that is nothing but rounding (the gradient of a key's bias in attention) is held to the largest of all.
     """
     if len(ours) != len(theirs):
         return f"{len(theirs)} outputs, not {len(ours)}"
-    floor = FLOOR * max((largest for _, largest, _ in theirs), default=0.0)
-    for i, ((shape, _, a), (other, largest, b)) in enumerate(zip(ours, theirs, strict=True)):
+    found, right = [*map(_facts, ours)], [*map(_facts, theirs)]
+    floor = FLOOR * max((largest for _, largest, _ in right), default=0.0)
+    for i, ((shape, _, a), (other, largest, b)) in enumerate(zip(found, right, strict=True)):
         if math.prod(shape) != math.prod(other):
             return f"output {i} has shape {tuple(other)}, not {tuple(shape)}"
-        worst = max((abs(x - y) if math.isfinite(x) and math.isfinite(y) else math.inf)
-                    for x, y in zip(a, b, strict=True))
+        with np.errstate(invalid="ignore"):
+            worst = float(np.max(np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), math.inf), initial=0))
         if not worst <= tolerance * max(largest, floor):
             return f"output {i} is off by {worst:.3g}, with values up to {largest:.3g}"
     return ""
+
+
+def _facts(output: Output | np.ndarray) -> tuple[Sequence[int], float, np.ndarray]:
+    """Shape, largest absolute value, and values."""
+    if isinstance(output, np.ndarray):
+        values = output.ravel().astype(np.float64)
+        return output.shape, float(np.max(np.abs(values), initial=0)), values
+    shape, largest, samples = output
+    return shape, largest, np.array(samples, np.float64)
 
 
 def measure(workers: list[Worker], case: Path, rounds: int, budget: float, tolerance: float = TOLERANCE) -> Result:

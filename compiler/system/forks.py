@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import os
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 
@@ -44,7 +45,18 @@ def take(lock: AbstractContextManager, first: bool = False) -> None:
     _taken.insert(0 if first else len(_taken), lock)
 
 
+_calls: list[Callable[[], None]] = []
+
+
+def before(call: Callable[[], None]) -> None:
+    """From now on the forking thread calls this before it forks, when the engine has done all work, and before it takes
+    locks."""
+    _calls.append(call)
+
+
 def _take_all() -> None:
+    for call in _calls:
+        call()
     for lock in _taken:
         lock.__enter__()
 

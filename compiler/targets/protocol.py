@@ -211,8 +211,47 @@ class Memory(Protocol):
         ...
 
 
+class Mark(Protocol):
+    """The end of a piece of work of a GPU, which it may not have reached yet. is_over: whether it is known to have."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+
 class GpuMemory(Memory, Protocol):
-    """The memory of a GPU."""
+    """The memory of a GPU. Kernels, `write`, `read`, `copy` and `clear` are in one order, the order of computing, and
+    but for `read` they return when that has begun. `send` and `fetch` are copies beside it. Errors of the device, which
+    comes later, are raised by what waits: MXNetError, which names kernels and copies."""
+
+    def last_use(self, address: int) -> Any:
+        """The mark behind which a block that `allocate` gave is free of others' work, for `send`; None where it is."""
+        ...
+
+    def release(self, address: int, sent: Any = None) -> None:
+        """Give back what `allocate` gave, while kernels may still use it. sent: the mark of a copy to it that computing
+        has not followed."""
+        ...
+
+    def send(self, address: int, values: np.ndarray, after: Any) -> Any:
+        """Begin to copy an array that is in one piece to the device, behind that mark. It may be changed afterwards.
+        The mark of the copy, which computing is to `follow`."""
+        ...
+
+    def fetch(self, address: int, values: np.ndarray, after: Any) -> None:
+        """Copy from the device, behind that mark, into an array that is in one piece. Returns when it is done."""
+        ...
+
+    def computed(self) -> Any:
+        """The mark behind all computing that has begun; None where none has."""
+        ...
+
+    def follow(self, mark: Any) -> None:
+        """What is computed from now on comes behind a mark of this device, or None."""
+        ...
+
+    def wait(self, mark: Any) -> None:
+        """Return when what a mark stands for is done."""
+        ...
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy from one place of the device to another one."""
@@ -223,11 +262,36 @@ class GpuMemory(Memory, Protocol):
         ...
 
     def release_free(self) -> None:
-        """Give what is kept for later arrays back to the device."""
+        """Give what is kept for later arrays and for copies back to the device, and to the system."""
         ...
 
     def info(self) -> tuple[int, int]:
         """(free, total) bytes of the device; what is kept for later arrays counts as free."""
+        ...
+
+
+class CollectiveGroup(Protocol):
+    """Several GPUs that add up arrays together."""
+
+    def begin(self, kind: str, shares: Sequence[tuple[Sequence[int], Sequence[int], int, str]]) -> None:
+        """Begin, in the order of computing of each, a sum that all get ("all-reduce"), one that the first gets
+        ("reduce"), or a copy of what the first has ("broadcast"). shares: for each array its addresses on the GPUs,
+        those of what each gets (0 for nothing), how many elements, their dtype. Raises MXNetError."""
+        ...
+
+
+class Collectives(Protocol):
+    """Sums over several GPUs. DTYPES: of what can be summed."""
+
+    @property
+    def DTYPES(self) -> Mapping[str, str]: ...
+
+    def fault(self) -> str:
+        """Why there are none; "" where there are."""
+        ...
+
+    def version(self) -> str:
+        """That of what makes them."""
         ...
 
 
@@ -244,6 +308,27 @@ class Gpus(Protocol):
 
     def memory(self, number: int) -> GpuMemory:
         """The memory of a GPU. Raises TargetError as `require`."""
+        ...
+
+    def wait(self) -> None:
+        """Return when all GPUs of this process have done what they have begun. Raises MXNetError for what failed."""
+        ...
+
+    def pin(self, owner: Any, address: int, nbytes: int) -> bool:
+        """Lock pages of the host's memory as long as `owner` lives, so that GPUs copy from it directly. False where the
+        system does not, and where this process uses no GPU."""
+        ...
+
+    def release_staging(self) -> None:
+        """Give the host's memory that copies go through back to the system."""
+        ...
+
+    def collectives(self) -> Collectives:
+        """Whether and what sums over several of them there are."""
+        ...
+
+    def collective_group(self, numbers: tuple[int, ...]) -> CollectiveGroup:
+        """The GPUs of these numbers, in this order, for such sums. Raises MXNetError where they cannot be connected."""
         ...
 
     def capability(self, number: int) -> int:
@@ -271,7 +356,8 @@ class Launcher(Protocol):
         ...
 
     def run(self, table: Any) -> None:
-        """Run the rows in order; returns when all are done, and raises what kernels raise."""
+        """Run the rows in order; returns when all are done, on a GPU when they have begun, and raises what kernels
+        raise."""
         ...
 
     def bound(self, table: Any, quick: bool = False) -> Callable[[], None]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from mxc.cli import machine, requirements
 from mxc.cli.requirements import Declared, Requirement
 from mxc.cli.tables import print_json, print_table
+from mxc.compiler import targets
 from mxc.compiler.error import SettingError
 from mxc.compiler.system import env
 
@@ -41,6 +42,7 @@ EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
     "onnx": ("ONNX models", ("onnx",)), "safetensors": ("parameters in .safetensors", ("safetensors",)),
     "dist": ("training in several processes", ("ray",)),
     "cuda": ("kernels for NVIDIA GPUs", ("numba_cuda", "cuda.core")),
+    "nccl": ("sums over several GPUs", ("nccl.bindings.nccl",)),
 }
 # Imports the modules that it is given, and prints a line of JSON for each: its name, and why it cannot be imported.
 IMPORTS = """import importlib, json, sys
@@ -298,4 +300,8 @@ def gpus() -> Finding:
 
     driver, count = ctypes.util.find_library("cuda"), num_gpus()
     found = f"{f'driver {driver}' if driver else 'no driver'}, {count} that arrays can be put on"
+    if count > 1:
+        nccl = targets.gpus().collectives()
+        fault = nccl.fault()
+        found += f", their sums by {f'copies, for {fault}' if fault else f'NCCL {nccl.version()}'}"
     return Finding(OK if count else MISSING, "GPUs", found, "" if count else "models run on CPUs: use mx.cpu()")

@@ -198,18 +198,27 @@ class Trainer:
         store = self._kvstore
         if store is None:
             return
+        together: list[tuple[int, Parameter]] = []  # what NCCL sums at once
+        is_group = isinstance(store, stores.KVStore) and store.is_group(self._contexts or [])
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
             if param._stype != "default":  # whoever needs its rows asks for them
                 store.push(i, param.list_grad(), priority=-i)
-            elif self._update_on_kvstore:
-                store.pushpull(i, param.list_grad(), out=param.list_data(), priority=-i)
-            elif param._grad_stype != "default":
+            elif param._grad_stype != "default" and not self._update_on_kvstore:
                 store.push(i, param.list_grad(), priority=-i)
                 store.pull(i, param.list_grad(), priority=-i, ignore_sparse=False)
+            elif is_group:
+                together.append((i, param))
             else:
-                store.pushpull(i, param.list_grad(), out=param.list_grad(), priority=-i)
+                store.pushpull(i, param.list_grad(), out=self._summed(param), priority=-i)
+        if together:
+            store.pushpull([i for i, _ in together], [param.list_grad() for _, param in together],
+                           out=[self._summed(param) for _, param in together])
+
+    def _summed(self, param: Parameter) -> list[NDArray]:
+        """What the sum of a parameter's gradients, or the store's update by it, goes to."""
+        return param.list_data() if self._update_on_kvstore else param.list_grad()
 
     def _row_sparse_pull(self, param: Parameter, out: Any, row_id: NDArray) -> None:
         """Write rows of a row_sparse parameter, as the store has them, to arrays of its shape."""

@@ -110,9 +110,10 @@ class TestStore(KVStoreBase):
 def create(name: str = "local") -> Any:
     """A key-value store of a kind.
 
-    name: "local" or "device" (both sum in memory of the host; "device" can compress gradients), "dist_sync",
-    "dist_device_sync", "dist_async" or "dist_allreduce" (of several processes, see docs/distributed.md; "dist" is
-    "dist_sync"), in any case, a name of MXNet's for one of them, or that of a registered class.
+    name: "local" or "device" (both sum where the first array is, and over GPUs by NCCL where that is installed;
+    "device" can compress gradients), "dist_sync", "dist_device_sync", "dist_async" or "dist_allreduce" (of several
+    processes, see docs/distributed.md; "dist" is "dist_sync"), in any case, a name of MXNet's for one of them, or that
+    of a registered class.
     Raises TypeError for anything but a string, ValueError (an MXNetError too) for a kind that does not exist here, and
     MXNetError for one of several processes where there are none, or Ray is missing.
     """

@@ -21,6 +21,7 @@ from mxc.kvstore.sums import total
 from mxc.ndarray import NDArray
 from mxc.optimizer import saved_states
 from mxc.runtime import engine
+from mxc.runtime.context import Context
 from mxc.runtime.whole_file import replacing
 
 FOLLOWED = ("lr", "rescale_grad", "wd", "clip_gradient")  # numbers of worker 0's optimizer that servers follow
@@ -47,6 +48,10 @@ class DistKVStore(KVStore):
 
     def __repr__(self) -> str:
         return f"<KVStore {self.type}: {len(self._layouts)} keys, worker {self.rank} of {self.num_workers}>"
+
+    def is_group(self, devices: Sequence[Context]) -> bool:
+        """False: values go to servers one by one."""
+        return False
 
     @property
     def is_sync(self) -> bool:

@@ -19,9 +19,11 @@ from mxc.compiler.error import (
 from mxc.compiler.ops.storage import CSR
 from mxc.kvstore.base import KVStoreBase
 from mxc.kvstore.compression import TwoBit
-from mxc.kvstore.sums import total
+from mxc.kvstore.sums import all_reduce, share, totals
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, get_updater
+from mxc.runtime import device_sums
+from mxc.runtime.context import Context
 from mxc.runtime.sparse_rows import copy_rows
 from mxc.runtime.whole_file import replacing
 
@@ -66,6 +68,10 @@ class KVStore(KVStoreBase):
             return True
         raise ArgumentError(f"Unknown capability: {capability}")
 
+    def is_group(self, devices: Sequence[Context]) -> bool:
+        """Whether the arrays of these devices are summed by NCCL, for which many keys at a time are best."""
+        return device_sums.is_there([device.gpu_number for device in devices])
+
     # -- values
 
     def init(self, key: Key | Sequence[Key], value: NDArray | Sequence[NDArray]) -> None:
@@ -93,18 +99,13 @@ class KVStore(KVStoreBase):
         key: one, or a list with a value, or a list of values of several devices, for each.
         Raises MXNetError for a key without a value and for shapes that differ.
         """
-        sums: dict[Key, NDArray] = {}
-        for one, values in _grouped(key, value):
-            stored = self._stored(one)
-            for each in values:
-                if each.shape != stored.shape:
-                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; what is pushed "
-                                     f"has {each.shape}")
-            if self._compression is not None:
-                values = self._compression.compressed(one, values)
-            sums[one] = total(values)
-            if self._updater is not None and sums[one].context.gpu_number >= 0 > stored.context.gpu_number:
-                self._values[one] = stored.as_in_context(sums[one].context)  # a GPU's weights are updated there
+        pushed = dict(self._pushed(key, value))
+        if self._compression is not None:
+            pushed = {one: self._compression.compressed(one, values) for one, values in pushed.items()}
+        sums = dict(zip(pushed, totals([*pushed.values()]), strict=True))
+        for one, value in sums.items():
+            if self._updater is not None and value.context.gpu_number >= 0 > self._values[one].context.gpu_number:
+                self._values[one] = self._values[one].as_in_context(value.context)  # a GPU's weights are updated there
         if self._updater is None:
             for one, value in sums.items():
                 if value.stype == self._values[one].stype:
@@ -117,6 +118,18 @@ class KVStore(KVStoreBase):
             for one, value in sums.items():
                 self._updater(one, value, self._values[one])
 
+    def _pushed(self, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
+        """The arrays that are pushed to each key. Raises MXNetError for a key without a value and for shapes that
+        differ."""
+        found = _grouped(key, value)
+        for one, values in found:
+            stored = self._stored(one)
+            for each in values:
+                if each.shape != stored.shape:
+                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; what is pushed "
+                                     f"has {each.shape}")
+        return found
+
     def pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy a key's value, or those of several, to arrays.
 
@@ -126,19 +139,33 @@ class KVStore(KVStoreBase):
         """
         if out is None:
             raise AssertedError("kvstore: pull needs out, the arrays that it writes to")
-        for one, targets in _grouped(key, out):
+        grouped = _grouped(key, out)
+        for one, targets in grouped:
             stored = self._stored(one)
             for target in targets:
                 if target.shape != stored.shape:
                     raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; the array that "
                                      f"it is to be pulled into has {target.shape}")
-                if target.stype == "default" or not ignore_sparse:
-                    stored.copyto(target)
+        share([self._values[one] for one, _ in grouped],
+              [[target for target in targets if target.stype == "default" or not ignore_sparse]
+               for _, targets in grouped])
 
     def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
         """`push`, then `pull` into `out`; into `value` without it."""
+        in_place = out is None or [*map(id, _flat([out]))] == [*map(id, _flat([value]))]
+        if in_place and self._updater is None and self._compression is None and self._reduced(key, value):
+            return
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority)
+
+    def _reduced(self, key: Any, value: Any) -> bool:
+        """Have the sum of each key's arrays in all of them, where NCCL makes it; False where it does not."""
+        pushed = self._pushed(key, value)
+        if not all_reduce([values for _, values in pushed]):
+            return False
+        for one, values in pushed:
+            self._values[one] = values[0].copy()
+        return True
 
     def broadcast(self, key: Key | Sequence[Key], value: Any, out: Any, priority: int = 0) -> None:
         """`init`, then `pull` into `out`."""

@@ -2,31 +2,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 
+class Stream(IntEnum):
+    """The orders in which a device does what it was asked: what is in one is done in turn, several at the same time.
+    COMPUTE: kernels, and what has to be in their order. SEND, FETCH: copies to the device and back."""
+
+    COMPUTE = 0
+    SEND = 1
+    FETCH = 2
+
+
 class Launch(NamedTuple):
-    """A kernel's launch. function: what a device's `launch` takes. pointers: addresses, and what is there: dtypes."""
+    """A kernel's launch. function: what a device's `launch` takes. pointers: addresses, and what is there: dtypes.
+    name: the kernel's, for errors."""
 
     function: Any
     blocks: int
     threads: int
     pointers: Sequence[tuple[int, str]]
-
-
-class LaunchFailed(Exception):
-    """The launch of this number in a graph failed, for the reason that is its cause."""
-
-    def __init__(self, number: int):
-        super().__init__(number)
-        self.number = number
+    name: str = ""
 
 
 class Device(Protocol):
-    """A GPU. arch: its architecture, such as sm_90. Whatever it is asked to do it does in this order; what is read was
-    done by then. Its methods raise MXNetError where the device or its driver fails."""
+    """A GPU. arch: its architecture, such as sm_90. What it is asked to begin is done in the order of its stream, which
+    is COMPUTE where no other is named; order.py keeps streams behind each other. Its methods raise MXNetError where the
+    device or its driver fails; what fails later is raised by one of those that wait."""
 
     number: int
     arch: str
@@ -40,19 +45,41 @@ class Device(Protocol):
         """An address; 0 where there is not so much memory left."""
         ...
 
-    def release(self, address: int) -> None: ...
-
-    def write(self, address: int, values: np.ndarray) -> None:
-        """Copy from the host, whose array may change afterwards."""
+    def release(self, address: int) -> None:
+        """Give memory back that no stream uses any more."""
         ...
 
-    def read(self, address: int, values: np.ndarray) -> None:
-        """Copy to the host, into an array that is in one piece."""
+    def staging(self, nbytes: int) -> np.ndarray | None:
+        """Page-locked memory of the host, as bytes; None where the system gives none."""
         ...
 
-    def copy(self, target: int, source: int, nbytes: int) -> None: ...
+    def release_staging(self, memory: np.ndarray) -> None:
+        """Give that memory back, which no stream uses any more."""
+        ...
 
-    def clear(self, address: int, nbytes: int) -> None: ...
+    def pin(self, address: int, nbytes: int) -> bool:
+        """Lock pages of the host's memory, for all GPUs. False where the system does not."""
+        ...
+
+    def unpin(self, address: int) -> None:
+        """Undo `pin`, where no stream uses the memory any more."""
+        ...
+
+    def write(self, stream: Stream, address: int, values: np.ndarray) -> None:
+        """Begin to copy from the host, out of an array that is in one piece and stays as it is until that is done."""
+        ...
+
+    def read(self, stream: Stream, address: int, values: np.ndarray) -> None:
+        """Begin to copy to the host, into an array that is in one piece and stays until that is done."""
+        ...
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Begin to copy within the device."""
+        ...
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Begin to fill with zeros."""
+        ...
 
     def launch(self, launch: Launch) -> None:
         """Begin to run a kernel."""
@@ -63,13 +90,33 @@ class Device(Protocol):
         ...
 
     def change(self, graph: Any, number: int, launch: Launch) -> None:
-        """Put a launch of the same kernel in the place of that of this number, while the graph does not run."""
+        """Put a launch of the same kernel in the place of that of this number, for runs that begin from now on."""
         ...
 
     def begin(self, graph: Any) -> None:
-        """Begin to run a graph. Raises LaunchFailed where it is known at once which launch fails."""
+        """Begin to run a graph."""
+        ...
+
+    def stream(self, stream: Stream) -> int:
+        """The driver's stream, for libraries that are given one."""
+        ...
+
+    def record(self, stream: Stream) -> Any:
+        """An event: it is over when all is done that was begun in the stream until now."""
+        ...
+
+    def follow(self, stream: Stream, event: Any) -> None:
+        """What is begun in the stream from now on is done when the event, which may be another device's, is over."""
+        ...
+
+    def wait_for(self, event: Any) -> None:
+        """Return when an event is over. Raises MXNetError for what failed meanwhile."""
+        ...
+
+    def is_over(self, event: Any) -> bool:
+        """Whether an event is over. Raises MXNetError for what failed meanwhile."""
         ...
 
     def wait(self) -> None:
-        """Return when all is done that was begun. Raises MXNetError for what failed meanwhile."""
+        """Return when all is done that was begun in any stream. Raises MXNetError for what failed meanwhile."""
         ...

@@ -1,13 +1,15 @@
 """The GPUs that arrays can be put on: those of the machine, or simulated ones."""
 from __future__ import annotations
 
+import atexit
 import functools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import TargetError
-from mxc.compiler.system import env
+from mxc.compiler.system import env, forks
 from mxc.compiler.system.forks import Lock
+from mxc.compiler.targets.cuda import pinned
 from mxc.compiler.targets.cuda.allocator import FORKED, Allocator
 
 EXTRA = "pip install 'mxc-compiler[cuda]'"
@@ -65,8 +67,62 @@ def memory(number: int) -> Allocator:
             from mxc.compiler.targets.cuda import driver, simulator
 
             made: Device = simulator.SimulatedGpu(number) if env.simulated_gpus() else driver.Gpu(number)
+            if not _found:
+                atexit.register(_close)
+                forks.before(_before_fork)
             _found[number], _owner = Allocator(made), os.getpid()
         return _found[number]
+
+
+def wait() -> None:
+    """See `Gpus` of protocol.py."""
+    if _found and is_usable():
+        for found in list(_found.values()):
+            found.order.wait_for_all()
+
+
+def pin(owner: Any, address: int, nbytes: int) -> bool:
+    """See `Gpus` of protocol.py."""
+    if not _found or not is_usable():
+        return False
+    return pinned.pin(owner, address, nbytes, next(iter(_found.values())).device)
+
+
+def collectives() -> Collectives:
+    """See `Gpus` of protocol.py."""
+    from mxc.compiler.targets.cuda import collectives
+
+    return collectives
+
+
+@functools.cache
+def collective_group(numbers: tuple[int, ...]) -> CollectiveGroup:
+    """See `Gpus` of protocol.py."""
+    from mxc.compiler.targets.cuda import collectives
+
+    return collectives.Group([memory(number) for number in numbers])
+
+
+def release_staging() -> None:
+    """See `Gpus` of protocol.py."""
+    if is_usable():
+        for found in list(_found.values()):
+            found.staging.release()
+
+
+def _before_fork() -> None:
+    """A child has no driver, and must not have memory either that one of its parent's devices copies from."""
+    if is_usable():
+        pinned.release_all()
+        release_staging()
+
+
+def _close() -> None:
+    """At exit: no copies are under way when the host's memory goes. What is still to come is copied without blocks."""
+    if is_usable():
+        pinned.release_all()
+        for found in list(_found.values()):
+            found.staging.release(closes=True)
 
 
 def capability(number: int) -> int:
@@ -90,5 +146,6 @@ if TYPE_CHECKING:  # mypy compares them
     from mxc.compiler.targets.cuda.device import Device
     from mxc.compiler.targets.cuda.driver import Gpu
     from mxc.compiler.targets.cuda.simulator import SimulatedGpu
+    from mxc.compiler.targets.protocol import CollectiveGroup, Collectives
 
     _: tuple[type[Device], type[Device]] = Gpu, SimulatedGpu

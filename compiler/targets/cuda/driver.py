@@ -1,20 +1,26 @@
 """A GPU of this machine, through NVIDIA's driver (the extra `cuda`: cuda-bindings).
 
-All work of a device is in the order of one stream, copies too. Nothing of this file has run on a GPU yet
-(docs/cuda.md).
+The streams are ones that wait for the legacy default stream, and it for them: so what other libraries begin there, as
+torch does, stays in order with the work on memory that they share. Nothing here uses that stream. A thread's current
+context is whatever its last call, here or in another library, has made it, so every call makes it the device's first.
+Nothing of this file has run on a GPU yet (docs/cuda.md).
 """
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.targets.cuda.device import Launch
+from mxc.compiler.system.forks import Lock
+from mxc.compiler.targets.cuda.device import Launch, Stream
+
+DROPPED = 16  # graphs that are kept at most until they are known not to run any more
 
 
 def bindings() -> Any:
@@ -40,8 +46,21 @@ class Graph:
 
     def __del__(self) -> None:
         # At the end the driver may be gone, and what it holds goes with the process; a forked process has no driver.
-        if not sys.is_finalizing() and os.getpid() == self._process:
-            self.gpu.drop(self)
+        if sys is not None and not sys.is_finalizing() and os.getpid() == self._process:
+            self.gpu.drop(self.handle, self.executable)
+
+
+class Event:
+    """An event of the driver's, which is used again when nobody has it any more: what follows it by then follows what
+    it stood for."""
+
+    __slots__ = ("_pool", "handle")
+
+    def __init__(self, handle: Any, pool: list[Any]):
+        self.handle, self._pool = handle, pool
+
+    def __del__(self) -> None:
+        self._pool.append(self.handle)
 
 
 class Gpu:
@@ -59,10 +78,14 @@ class Gpu:
             major, minor = (self._done("tell what it is", self._driver.cuDeviceGetAttribute(kind, self._device))
                             for kind in version)
             text = self._done("tell its name", self._driver.cuDeviceGetName(100, self._device))
-            self._stream = self._done("make a stream", self._driver.cuStreamCreate(0))
+            kind = self._driver.CUstream_flags.CU_STREAM_DEFAULT  # keeps to the order of the legacy default stream
+            self._streams = [self._done("make a stream", self._driver.cuStreamCreate(kind)) for _ in Stream]
         except MXNetError as error:
             raise TargetError(str(error)) from None
         self.arch, self.name = f"sm_{major}{minor}", bytes(text).split(b"\0")[0].decode()
+        self._events: list[Any] = []  # that nobody uses
+        self._dropped: deque[tuple[Any, Any]] = deque()  # graphs that may still run
+        self._destroying = Lock()
 
     def _done(self, what: str, made: tuple[Any, ...]) -> Any:
         """What a call gave. Raises MXNetError: the device cannot do `what`."""
@@ -93,26 +116,43 @@ class Gpu:
         self._enter()
         self._done("release memory", self._driver.cuMemFree(address))
 
-    def write(self, address: int, values: np.ndarray) -> None:
+    def staging(self, nbytes: int) -> np.ndarray | None:
         self._enter()
-        values = np.ascontiguousarray(values)
-        self._done("copy from the host", self._driver.cuMemcpyHtoDAsync(address, values.ctypes.data, values.nbytes,
-                                                                         self._stream))
-        self.wait()  # the values may go
+        code, address = self._driver.cuMemHostAlloc(nbytes, self._driver.CU_MEMHOSTALLOC_PORTABLE)
+        if int(code) != 0:
+            return None
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(address)))
 
-    def read(self, address: int, values: np.ndarray) -> None:
+    def release_staging(self, memory: np.ndarray) -> None:
+        self._enter()
+        self._done("release memory of the host", self._driver.cuMemFreeHost(memory.ctypes.data))
+
+    def pin(self, address: int, nbytes: int) -> bool:
+        self._enter()
+        flags = self._driver.CU_MEMHOSTREGISTER_PORTABLE
+        return int(self._driver.cuMemHostRegister(address, nbytes, flags)[0]) == 0
+
+    def unpin(self, address: int) -> None:
+        self._enter()
+        self._done("unlock memory of the host", self._driver.cuMemHostUnregister(address))
+
+    def write(self, stream: Stream, address: int, values: np.ndarray) -> None:
+        self._enter()
+        self._done("copy from the host", self._driver.cuMemcpyHtoDAsync(address, values.ctypes.data, values.nbytes,
+                                                                        self._streams[stream]))
+
+    def read(self, stream: Stream, address: int, values: np.ndarray) -> None:
         self._enter()
         self._done("copy to the host", self._driver.cuMemcpyDtoHAsync(values.ctypes.data, address, values.nbytes,
-                                                                       self._stream))
-        self.wait()
+                                                                      self._streams[stream]))
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         self._enter()
-        self._done("copy", self._driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream))
+        self._done("copy", self._driver.cuMemcpyDtoDAsync(target, source, nbytes, self._streams[Stream.COMPUTE]))
 
     def clear(self, address: int, nbytes: int) -> None:
         self._enter()
-        self._done("clear memory", self._driver.cuMemsetD8Async(address, 0, nbytes, self._stream))
+        self._done("clear memory", self._driver.cuMemsetD8Async(address, 0, nbytes, self._streams[Stream.COMPUTE]))
 
     def function(self, cubin: bytes, symbol: str) -> Any:
         """The function of that name in machine code of this device's architecture, and the module that it is in."""
@@ -123,10 +163,12 @@ class Gpu:
     def launch(self, launch: Launch) -> None:
         self._enter()
         self._done("launch", self._driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
-                                                         self._stream, _packed(launch), 0))
+                                                         self._streams[Stream.COMPUTE], _packed(launch), 0))
 
     def graph(self, launches: Sequence[Launch]) -> Graph:
         self._enter()
+        if len(self._dropped) > DROPPED:
+            self.wait()
         made = Graph(self, self._done("make a graph", self._driver.cuGraphCreate(0)))
         for launch in launches:
             before = made.nodes[-1:]
@@ -142,14 +184,11 @@ class Gpu:
 
     def begin(self, graph: Graph) -> None:
         self._enter()
-        self._done("launch a graph", self._driver.cuGraphLaunch(graph.executable, self._stream))
+        self._done("launch a graph", self._driver.cuGraphLaunch(graph.executable, self._streams[Stream.COMPUTE]))
 
-    def drop(self, graph: Graph) -> None:
-        """Give back what a graph holds."""
-        self._enter()
-        if graph.executable is not None:
-            self._driver.cuGraphExecDestroy(graph.executable)
-        self._driver.cuGraphDestroy(graph.handle)
+    def drop(self, handle: Any, executable: Any) -> None:
+        """Give back what a graph holds, once it does not run any more: its object goes while it may still run."""
+        self._dropped.append((handle, executable))
 
     def _node(self, launch: Launch) -> Any:
         """What a graph knows of a launch."""
@@ -160,6 +199,44 @@ class Gpu:
         made.kernelParams = _packed(launch)
         return made
 
+    def record(self, stream: Stream) -> Event:
+        self._enter()
+        try:
+            handle = self._events.pop()
+        except IndexError:
+            kind = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+            handle = self._done("make an event", self._driver.cuEventCreate(kind))
+        event = Event(handle, self._events)
+        self._done("note an event", self._driver.cuEventRecord(handle, self._streams[stream]))
+        return event
+
+    def follow(self, stream: Stream, event: Event) -> None:
+        self._enter()
+        self._done("wait for an event", self._driver.cuStreamWaitEvent(self._streams[stream], event.handle, 0))
+
+    def wait_for(self, event: Event) -> None:
+        self._enter()
+        self._done("finish", self._driver.cuEventSynchronize(event.handle))
+
+    def is_over(self, event: Event) -> bool:
+        self._enter()
+        code, = self._driver.cuEventQuery(event.handle)
+        if code == self._driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        self._done("finish", (code,))
+        return True
+
     def wait(self) -> None:
         self._enter()
-        self._done("finish", self._driver.cuStreamSynchronize(self._stream))
+        with self._destroying:
+            dropped = len(self._dropped)
+            for stream in self._streams:
+                self._done("finish", self._driver.cuStreamSynchronize(stream))
+            for handle, executable in [self._dropped.popleft() for _ in range(dropped)]:
+                if executable is not None:
+                    self._driver.cuGraphExecDestroy(executable)
+                self._driver.cuGraphDestroy(handle)
+
+    def stream(self, stream: Stream) -> int:
+        """The driver's stream, for libraries that are given one."""
+        return int(self._streams[stream])

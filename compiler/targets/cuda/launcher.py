@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cuda.device import Launch, LaunchFailed
+from mxc.compiler.targets.cuda.device import Launch, Stream
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cuda.allocator import Allocator
@@ -58,6 +58,9 @@ class Table:
     runs: int = 0
     changed: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.names = [f"kernel {row.entry.name}" for row in self.rows]
+
     def __del__(self) -> None:
         if self.integers:
             self.memory.release(self.integers)
@@ -97,31 +100,21 @@ class GpuLauncher:
 
     def run(self, table: Table) -> None:
         """See Launcher. Several rows that run again are launched as one graph. Raises MXNetError, which names the
-        kernel that failed, or the last ones that were begun when the device noticed."""
+        kernel, where one cannot be launched; what fails later is raised where somebody waits (order.py)."""
         device = self.memory.device
         table.runs += 1
-        try:
+        with self.memory.order.work(Stream.COMPUTE, table.names):
             if table.runs > 1 and len(table.rows) > 1:
                 device.begin(self._graph(table))
             else:
                 for number in range(len(table.rows)):
                     self._launch(table, number)
-        except LaunchFailed as failed:
-            error = failed.__cause__
-            raise MXNetError(f"gpu({device.number}): kernel {failed.number} ({table.rows[failed.number].entry.name}) "
-                             f"failed: {type(error).__name__}: {error}") from error
-        try:
-            device.wait()
-        except MXNetError as error:
-            names = ", ".join(row.entry.name for row in table.rows)
-            raise MXNetError(f"{error}; it was running these kernels: {names}. MXC_DEBUG=2 runs them one by "
-                             "one") from None
 
     def _launch(self, table: Table, number: int) -> None:
         try:
             self.memory.device.launch(self._row(table, number))
-        except Exception as error:
-            raise LaunchFailed(number) from error
+        except MXNetError as error:
+            raise MXNetError(f"{error}: {table.names[number]}") from error
 
     def _graph(self, table: Table) -> Any:
         """The table's graph, as its rows are now."""
@@ -136,7 +129,7 @@ class GpuLauncher:
 
     def _row(self, table: Table, number: int) -> Launch:
         row = table.rows[number]
-        return Launch(row.entry.function, row.blocks, self.threads, row.arguments(table.scratch))
+        return Launch(row.entry.function, row.blocks, self.threads, row.arguments(table.scratch), row.entry.name)
 
     def bound(self, table: Table, quick: bool = False) -> Callable[[], None]:
         return partial(self.run, table)

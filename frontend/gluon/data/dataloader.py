@@ -43,9 +43,9 @@ class DataLoader:
 
     batch_size, shuffle, sampler, last_batch: see BatchSampler; or batch_sampler in their place. batchify_fn: makes a
     batch of a list of examples. num_workers: processes, or with thread_pool threads, that make batches ahead; 0: none.
-    prefetch: batches ahead, twice the workers by default. timeout: seconds that a batch may take. pin_memory: no effect
-    but the arrays' device. Workers are started at once, and see the dataset as it is then; `refresh` shows them what it
-    is now, and auto_reload does so before each pass.
+    prefetch: batches ahead, twice the workers by default. timeout: seconds that a batch may take. pin_memory: batches
+    are in `cpu_pinned`, from where a GPU copies directly. Workers are started at once, and see the dataset as it is
+    then; `refresh` shows them what it is now, and auto_reload does so before each pass.
 
     A worker's error is raised by the loop, caused by the worker's traceback; a worker that dies, and a batch that takes
     too long, raise MXNetError. Raises ValueError for arguments that do not go together, AssertionError for a timeout
