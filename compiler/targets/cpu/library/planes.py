@@ -31,7 +31,8 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly,
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import bring_rows, reached
-from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.taps import Walk, add_taps
+from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 512  # a band has about so many pixels: a tile's sums for it stay in the nearest cache
@@ -197,11 +198,8 @@ def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
     b, lanes, table = p.b, p.isa.lanes(p.dtype), Array(p.b, given.table, "int64")
     total = zeros(b, p.dtype, lanes, rows * vectors)
     data, weights, sums = (p.array(pointer) for pointer in (given.data, given.weights, given.sums))
-    for c in b.range(0, given.channels, carry=total):
-        image, factors = data.at(c * given.plane), weights.at(c * given.depth)
-        for n in b.range(0, given.taps, carry=total):
-            row = factors.at(table[n * 2 + 1])
-            multiply(b, p.isa, total, [(row, i) for i in range(rows)], image.at(table[n * 2]), 0, 1)
+    walk = Walk(given.channels, given.taps, table, data, given.plane, weights, given.depth)
+    add_taps(b, p.isa, total, rows, walk)
     lines = [sums.at(given.line * i) for i in range(rows)]
     keep_sums(total, [(line, j * lanes) for line in lines for j in range(vectors)], given.add)
 
