@@ -11,20 +11,22 @@ from mxc.compiler.targets.cpu.machine.isa import ISAS
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
 KINDS = ["forward", "data"]
+VECTORS = pytest.mark.parametrize("vectors", [0, 1, 2], ids=["pixels", "filters", "twice the filters"])
 
 
+@VECTORS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PLANES)
-def test_kernel(name, kind, instructions):
-    check(*plane_case(kind, PLANES[name], "float32", instructions.isa), instructions)
+def test_kernel(name, kind, vectors, instructions):
+    check(*plane_case(kind, PLANES[name], "float32", instructions.isa, vectors=vectors), instructions)
 
 
+@VECTORS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["same", "deconvolution", "stride beyond two", "3d"])
-def test_float64_an_epilogue_and_a_transposed_result(name, kind, instructions):
-    check(*plane_case(kind, PLANES[name], "float64", instructions.isa, epilogue=True), instructions)
-    check(*plane_case(kind, PLANES[name], "float32", instructions.isa, epilogue=True), instructions)
-    check(*plane_case(kind, PLANES[name], "float32", instructions.isa, flat=False), instructions)
+def test_float64_an_epilogue_and_a_transposed_result(name, kind, vectors, instructions):
+    for dtype, form in (("float64", {"epilogue": True}), ("float32", {"epilogue": True}), ("float32", {"flat": False})):
+        check(*plane_case(kind, PLANES[name], dtype, instructions.isa, vectors=vectors, **form), instructions)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,16 +39,28 @@ def test_tiles_of_all_heights(filters, kind, instructions):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("vectors", [1, 2])
+def test_rows_of_all_lengths(vectors, kind, instructions):
+    """A row has one tile of pixels, of any width, or several."""
+    for width in (*range(2, 34), 61, 113):
+        w = window(1, 1, 3, 33, (1, 2, width), (1, 2, 2))
+        check(*plane_case(kind, w, "float32", instructions.isa, vectors=vectors), instructions)
+
+
+@VECTORS
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("isa", ISAS.values(), ids=lambda i: i.name)
-def test_one_text_serves_every_size(isa, kind):
-    first, second = (plane_case(kind, window(n, 1, c, f, (1, h, h), (1, k, k)), "float32", isa)[0]
+def test_one_text_serves_every_size(isa, kind, vectors):
+    first, second = (plane_case(kind, window(n, 1, c, f, (1, h, h), (1, k, k)), "float32", isa, vectors=vectors)[0]
                      for n, c, f, h, k in ((1, 16, 8, 5, 3), (3, 32, 7, 9, 2)))
     assert library.source(first, "k", isa) == library.source(second, "k", isa)
 
 
+@VECTORS
 @pytest.mark.parametrize("kind", KINDS)
-def test_units_copy_what_they_read_whichever_thread_runs_them(kind, instructions):
-    call, arrays = plane_case(kind, window(1, 1, 50, 96, (1, 9, 9), (1, 3, 3)), "float32", instructions.isa)
+def test_units_copy_what_they_read_whichever_thread_runs_them(kind, vectors, instructions):
+    w = window(1, 1, 50, 96, (1, 9, 9), (1, 3, 3))
+    call, arrays = plane_case(kind, w, "float32", instructions.isa, vectors=vectors)
     assert library.units(call, instructions.isa) > 1
     check(call, arrays, instructions)
 

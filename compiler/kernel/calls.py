@@ -282,6 +282,23 @@ def plane_data_grad(
                                   stride=window.stride[2] if window.stride[2] <= 2 else 0)
 
 
+def filter_convolution(
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
+) -> geometry.FilterConvolution[int]:
+    """`plane_convolution` for windows that `plain.fits_filters`: vectors hold filters, with `block` a multiple of their
+    lanes."""
+    made = plane_convolution(dtype, window, data_strides, block)
+    return geometry.FilterConvolution(**{each.name: getattr(made, each.name) for each in fields(made)})
+
+
+def filter_data_grad(
+    dtype: str, window: Window[int], out_strides: Sequence[int], block: int,
+) -> geometry.FilterDataGrad[int]:
+    """`plane_data_grad` for windows that `plain.fits_filters`; else as `filter_convolution`."""
+    made = plane_data_grad(dtype, window, out_strides, block)
+    return geometry.FilterDataGrad(**{each.name: getattr(made, each.name) for each in fields(made)})
+
+
 def image_convolution(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.ImageConvolution[int]:
     """`convolution` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
     return geometry.ImageConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides))

@@ -242,6 +242,13 @@ class PlaneConvolution(OfData[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FilterConvolution(PlaneConvolution[N]):
+    """See `calls.filter_convolution`."""
+
+    template: ClassVar[str] = "filter_convolution"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageConvolution(OfData[N]):
     """See `calls.image_convolution`."""
 
@@ -270,6 +277,13 @@ class PlaneDataGrad(OfOut[N]):
 
     block: int
     stride: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterDataGrad(PlaneDataGrad[N]):
+    """See `calls.filter_data_grad`."""
+
+    template: ClassVar[str] = "filter_data_grad"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -416,6 +416,8 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.WinogradWeightGrad: _winograd_weight_grad,
     records.DepthwiseDataGrad: _depthwise_data_grad,
     records.DepthwiseWeightGrad: _convolution_weight_grad,
+    records.FilterConvolution: _convolution,
+    records.FilterDataGrad: _convolution_data_grad,
     records.ImageConvolution: _convolution,
     records.PanelConvolution: _convolution,
     records.PlaneConvolution: _convolution,
