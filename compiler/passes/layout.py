@@ -21,7 +21,7 @@ from mxc.compiler.graph.quads import convolution_by_quads
 from mxc.compiler.kernel import word_calls
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.geometry import Window
-from mxc.compiler.kernel.plain import fits_planes
+from mxc.compiler.kernel.plain import filter_block, fits_planes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
@@ -46,8 +46,13 @@ def _by_images(options: Options, dtype: str, window: Window[int], shape: tuple[i
     if lanes < 2 or shape[0] % lanes or figures is None:
         return False
     small = figures.window_map if prod(window.kernel) > 1 else figures.point_map
-    return prod(shape[2:]) <= small or (min(window.channels, window.filters) <= figures.few_channels and not
-                                        fits_planes(window, dtype, options.prefers.planes, transposed))
+    return prod(shape[2:]) <= small or (min(window.channels, window.filters) <= figures.few_channels and not (
+        fits_planes(window, dtype, options.prefers.planes, transposed)
+        or _filter_block(options, dtype, window, transposed)))
+
+
+def _filter_block(options: Options, dtype: str, window: Window[int], transposed: bool = False) -> int:
+    return filter_block(window, dtype, options.prefers.filters, options.target.lanes(dtype), transposed)
 
 
 def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
@@ -62,14 +67,15 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     picks = is_point and any(s > 1 for s in node.params.stride)
     window = window_of(node.params, builder.shape(data), shape, groups)
     by_images = not is_static and not picks and _by_images(options, dtype, window, shape)
-    block = options.target.tile(dtype)[0]
+    filters_block = _filter_block(options, dtype, window)
+    block = filters_block or options.target.tile(dtype)[0]
     if by_images or _stays(options, shape, is_static):
         block = 0
     if block:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
-                        block=block, by_images=by_images, **geometry(node))
+                        block=block, by_images=by_images, by_filters=0 < block == filters_block, **geometry(node))
 
 
 # --- gradients
@@ -109,8 +115,9 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     strided = any(s > 1 for s in node.params.stride)
     window = window_of(node.params, shape, builder.shape(out_grad), groups)
     by_images = (strided or not is_static) and _by_images(options, dtype, window, shape, transposed=True)
-    block = options.target.tile(dtype)[0]
-    unpacked = strided and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
+    filters_block = _filter_block(options, dtype, window, transposed=True)
+    block = filters_block or options.target.tile(dtype)[0]
+    unpacked = strided and not filters_block and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
     if by_images or unpacked or _stays(options, shape, is_static):  # such kernels read the weight unpacked
         block = 0
     if block:
@@ -118,7 +125,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
         weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
     return builder.make("_mxc_convolution_data_grad", out_grad, weight, name=node.name, shape=shape, num_group=groups,
-                        block=block, by_images=by_images, **geometry(node))
+                        block=block, by_images=by_images, by_filters=0 < block == filters_block, **geometry(node))
 
 
 def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:

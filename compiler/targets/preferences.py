@@ -105,6 +105,19 @@ class Planes:
 
 
 @dataclass(frozen=True)
+class Filters:
+    """Which convolutions as those of `Planes` have vectors of filters in place of pixels (`filter_block` of
+    kernel/plain.py), where the filters fill these.
+
+    fewest_pixels: an image's result has at least so many pixels. row_bytes: what one row of results reads takes at most
+    so many bytes.
+    """
+
+    fewest_pixels: int
+    row_bytes: int
+
+
+@dataclass(frozen=True)
 class Products:
     """What products of matrices read in place, and which are products of vectors (`gemm` of kernel/calls.py).
 
@@ -247,8 +260,8 @@ class Tiles:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels and Planes
-    need a register tile (`KernelTarget.tile`).
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels, Planes
+    and Filters need a register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
@@ -257,6 +270,7 @@ class Preferences:
     packing: Packing | None = None
     panels: Panels | None = None
     planes: Planes | None = None
+    filters: Filters | None = None
     products: Products | None = None
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None

@@ -54,6 +54,8 @@ def packed_convolution_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_convolution(c.dtype(0), window, strides(data)), template_axes(out)
+    if params.by_filters:
+        return calls.filter_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     if params.block and fits_planes(window, c.dtype(0), c.prefers.planes):
         return calls.plane_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     if params.block and fits_panels(window, c.dtype(0), c.prefers.panels):
@@ -163,6 +165,8 @@ def packed_convolution_data_grad_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_data_grad(c.dtype(0), window, strides(out)), template_axes(data)
+    if params.by_filters:
+        return calls.filter_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
     if params.block and fits_planes(window, c.dtype(0), c.prefers.planes, transposed=True):
         return calls.plane_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
     turned = replace(window, channels=window.filters, filters=window.channels)
