@@ -91,6 +91,7 @@ class FilterLanes(Planes):
         lines, sums = sums.at(across * mr * cut.line), sums.at(mr * (cut.phases[1] * cut.line + across * pixels))
         copy, weights, channels = self.of_block(copy, weights, block)
         cover = Tiles.of(cut.width, most_pixels(self.isa, mr // self.lanes), empty=False)
+        share = ceil_div(filters, cover.count)
         for y in b.range(0, rows):
             row = sums.at(y * cut.width * mr)
             for t in b.range(0, cover.count):
@@ -98,10 +99,18 @@ class FilterLanes(Planes):
                 call = TilesCall(channels, taps[0], taps.at(1).pointer, copy.at(y * cut.pitch + x).pointer, cut.plane,
                                  weights.pointer, cut.taps * mr, row.at(x * mr).pointer, b.lift(mr), block)
                 b.call("multiply", [*call.values(), cover.rows(t)])
+                with b.when(ends & (y > 0)):  # the row before, a few filters at a time
+                    self._finish(finish, y - 1, t * share, b.minimum(share, filters - t * share))
             with b.when(block.equals(cut.blocks - 1)):
                 b.call("turn", [args, row.pointer, lines.at(y * cut.width).pointer, cut.line, cut.width])
-            with b.when(ends):
-                b.call("finish", [*finish, y, y + 1])
+        with b.when(ends):
+            self._finish(finish, rows - 1, b.lift(0), filters)
+
+    def _finish(self, given: list[Value], row: Value, first: Value, filters: Value) -> None:
+        """Calls the function `finish`, given what it is called with for all filters, for some of them and one row."""
+        args, sums, line, _, image, channel, *place = given
+        here = self.array(sums).at(first * self.cut.line).pointer
+        self.b.call("finish", [args, here, line, filters, image, channel + first, *place, row, row + 1])
 
     def turn(self, sums: Array, line: Array, apart: Value, width: Value) -> None:
         """line[filter * apart + pixel] = sums[pixel][filter], for the pixels of a row. It reads and writes up to a
