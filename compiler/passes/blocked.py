@@ -22,6 +22,7 @@ from mxc.compiler.kernel.plain import filter_block, fits_panels, fits_planes, pl
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
+from mxc.compiler.passes.slices import by_slices
 from mxc.compiler.passes.winograd import blocked_convolution, keeps_transformed, pays, transformed_weight
 
 WHOLE = ("int8", "uint8", "int32")  # the dtypes of whole numbers that lie in blocks
@@ -141,6 +142,8 @@ class _Regions:
         window = window_of(node.params, shape, self.graph.shape(Entry(node)), node.params.num_group)
         if prod(node.params.kernel) == 1 and fits_panels(window, dtype, prefers.panels):
             return True
+        if by_slices(self.options, dtype, node.params, shape, self.graph.shape(Entry(node))):
+            return True
         if fills and pays(self.graph, node, self.options):
             return False
         assert self.figures is not None
@@ -164,7 +167,7 @@ class _Regions:
         if transforms:
             weight = self.packed(node, lanes)
         else:
-            weight = transformed_weight(self.builder, node, self.options, self.weight(node))
+            weight = transformed_weight(self.builder, node.name, self.options, self.weight(node))
         data = self.blocked(node.inputs[0])
         return blocked_convolution(self.builder, node, self.options, data, weight, shape, transforms)
 

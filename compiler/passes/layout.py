@@ -24,6 +24,7 @@ from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.plain import filter_block, fits_planes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
+from mxc.compiler.passes.slices import by_slices, sliced_convolution, sliced_data_grad, sliced_weight_grad
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
 
 
@@ -62,7 +63,9 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
     dtype, is_point = builder.dtype(data), prod(node.params.kernel) == 1
     if options.is_train and not is_static and pays_in_training(options, dtype, node.params, builder.shape(data), shape):
-        return plain_convolution(builder, node, options, shape)
+        return plain_convolution(builder, node.name, options, data, weight, tuple(node.params.pad), shape)
+    if by_slices(options, dtype, node.params, builder.shape(data), shape):
+        return sliced_convolution(builder, node, options, data, weight)
     # A convolution of one tap that skips pixels reads few of its data; kernels over neighbouring images copy all of it.
     picks = is_point and any(s > 1 for s in node.params.stride)
     window = window_of(node.params, builder.shape(data), shape, groups)
@@ -110,7 +113,10 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
                             **geometry(node))
     dtype = builder.dtype(out_grad)
     if pays_in_training(options, dtype, node.params, shape, builder.shape(out_grad)):
-        return plain_convolution(builder, node, options, shape, turned=True)
+        return plain_convolution(builder, node.name, options, out_grad, weight, tuple(node.params.pad), shape,
+                                 turned=True)
+    if by_slices(options, dtype, node.params, shape, builder.shape(out_grad), to_data=True):
+        return sliced_data_grad(builder, node, options, out_grad, weight)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)
     window = window_of(node.params, shape, builder.shape(out_grad), groups)
@@ -134,7 +140,9 @@ def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry |
     if node.params.num_group == shapes[0][1] == shapes[1][1]:
         return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
     if pays_in_training(options, builder.dtype(data), node.params, *shapes, to_weight=True):
-        return plain_weight_grad(builder, node, options)
+        return plain_weight_grad(builder, node.name, options, data, out_grad, tuple(node.params.pad))
+    if by_slices(options, builder.dtype(data), node.params, *shapes, to_weight=True):
+        return sliced_weight_grad(builder, node, options, data, out_grad)
     if _skips(node.params):
         read = builder.make("slice", data, **_read(node.params, shapes[0]))
         return builder.make("_mxc_conv_weight_grad", read, out_grad, name=node.name, **_dense(node.params))
