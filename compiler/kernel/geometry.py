@@ -231,24 +231,6 @@ class QuadConvolution(PanelConvolution[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaneConvolution(OfData[N]):
-    """See `calls.plane_convolution`."""
-
-    template: ClassVar[str] = "plane_convolution"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "stride", "flat")
-
-    block: int
-    stride: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilterConvolution(PlaneConvolution[N]):
-    """See `calls.filter_convolution`."""
-
-    template: ClassVar[str] = "filter_convolution"
-
-
-@dataclass(frozen=True, kw_only=True)
 class ImageConvolution(OfData[N]):
     """See `calls.image_convolution`."""
 
@@ -266,24 +248,6 @@ class ConvolutionDataGrad(OfOut[N]):
 
     block: int
     strided: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlaneDataGrad(OfOut[N]):
-    """See `calls.plane_data_grad`."""
-
-    template: ClassVar[str] = "plane_data_grad"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "stride", "flat")
-
-    block: int
-    stride: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilterDataGrad(PlaneDataGrad[N]):
-    """See `calls.filter_data_grad`."""
-
-    template: ClassVar[str] = "filter_data_grad"
 
 
 @dataclass(frozen=True, kw_only=True)

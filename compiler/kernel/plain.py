@@ -46,13 +46,17 @@ def fits_planes(window: Window[int], dtype: str, figures: Planes | None, transpo
 
 def filter_block(window: Window[int], dtype: str, figures: Filters | None, lanes: int, transposed: bool = False) -> int:
     """With how many filters in a block `filter_convolution` (transposed: `filter_data_grad`) is the fastest kernel for
-    a window: two vectors of `lanes`, or one. 0: it is not, as the filters do not fill vectors, there are few pixels, or
-    the data of few rows are so many that they leave the cache."""
+    a window: two vectors of `lanes`, or one. 0: it is not, as the filters do not fill vectors, there are few pixels,
+    what each sums up is soon done beside the way of its result, or the data of few rows leave the cache."""
     if figures is None or dtype not in ("float32", "float64") or {*window.kernel, *window.stride} == {1}:
         return 0
     made, written = (window.channels, window.data) if transposed else (window.filters, window.out)
-    few = math.prod(written) < figures.fewest_pixels or _row_bytes(window, dtype, transposed) > figures.row_bytes
-    return 0 if few else next((block for block in (2 * lanes, lanes) if made % block == 0), 0)
+    depth = math.prod(window.kernel) * window.channels
+    if transposed:
+        depth = math.prod(window.kernel) * window.filters // math.prod(window.stride)
+    fits = (math.prod(written) >= figures.fewest_pixels and depth >= figures.shortest_sum
+            and _row_bytes(window, dtype, transposed) <= figures.row_bytes)
+    return next((block for block in (2 * lanes, lanes) if made % block == 0), 0) if fits else 0
 
 
 def plane_waste(window: Window[int], lanes: int) -> float:

@@ -115,7 +115,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     if pays_in_training(options, dtype, node.params, shape, builder.shape(out_grad)):
         return plain_convolution(builder, node.name, options, out_grad, weight, tuple(node.params.pad), shape,
                                  turned=True)
-    if by_slices(options, dtype, node.params, shape, builder.shape(out_grad), to_data=True):
+    if by_slices(options, dtype, node.params, shape, builder.shape(out_grad)):
         return sliced_data_grad(builder, node, options, out_grad, weight)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)

@@ -12,17 +12,17 @@ from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
 
 
-def by_slices(options: Options, dtype: str, params: Params, data: Shape, out: Shape, to_data: bool = False,
-              to_weight: bool = False) -> bool:
-    """Whether a convolution of `data` to `out`, or its gradient to the data or the weight, has three axes, and is
+def by_slices(options: Options, dtype: str, params: Params, data: Shape, out: Shape, to_weight: bool = False) -> bool:
+    """Whether a convolution of `data` to `out`, or its gradient to the data or `to_weight`, has three axes, and is
     faster this way on the target."""
     if len(params.kernel) != 3 or params.stride[0] > 1 or params.dilate[0] > 1 or params.pad[0] >= params.kernel[0]:
         return False
-    depth = params.kernel[0]
-    images, channels, filters = data[0] * (data if to_data else out)[2], data[1], out[1]
-    seen, made = (channels, filters * depth) if to_data else (channels * depth, filters)
-    planes = Params({**params, **{name: params[name][1:] for name in ("kernel", "stride", "dilate", "pad")}})
-    return pays_in_training(options, dtype, planes, (images, seen, *data[3:]), (images, made, *out[3:]), to_weight)
+    images, channels = data[0] * out[2], data[1] * params.kernel[0]
+    inner = {"kernel": params.kernel[1:], "stride": params.stride[1:], "dilate": params.dilate[1:],
+             "pad": params.pad[1:]}
+    planes = Params({**params, **inner})
+    return pays_in_training(options, dtype, planes, (images, channels, *data[3:]), (images, *out[1:2], *out[3:]),
+                            to_weight)
 
 
 def _images(builder: GraphBuilder, volume: Entry, depth: int, pad: int) -> Entry:
@@ -47,29 +47,45 @@ def _volume(builder: GraphBuilder, planes: Entry, images: int) -> Entry:
     return builder.make("transpose", made, axes=(0, 2, 1, 3, 4))
 
 
+def _by_slices(builder: GraphBuilder, weight: Entry) -> Entry:
+    """A weight (filters, channels, depth, height, width) as (filters, depth * channels, height, width)."""
+    filters, channels, depth, *kernel = builder.shape(weight)
+    weight = builder.make("transpose", weight, axes=(0, 2, 1, 3, 4))
+    return as_shape(builder, weight, (filters, depth * channels, *kernel))
+
+
 def sliced_convolution(builder: GraphBuilder, node: Node, options: Options, data: Entry, weight: Entry) -> Entry:
     """The convolution `node`."""
-    (filters, channels, depth, *kernel), (pad, *pads) = builder.shape(weight), node.params.pad
+    (filters, _, depth, *_), (pad, *pads) = builder.shape(weight), node.params.pad
     made = _images(builder, data, depth, pad)
-    weight = builder.make("transpose", weight, axes=(0, 2, 1, 3, 4))
-    weight = as_shape(builder, weight, (filters, depth * channels, *kernel))
     count, _, *plane = builder.shape(made)
     shape = (count, filters, *(p + 2 * around - 2 for p, around in zip(plane, pads, strict=True)))
-    made = plain_convolution(builder, node.name, options, made, weight, tuple(pads), shape)
+    made = plain_convolution(builder, node.name, options, made, _by_slices(builder, weight), tuple(pads), shape)
     return _volume(builder, made, builder.shape(data)[0])
 
 
 def sliced_data_grad(builder: GraphBuilder, node: Node, options: Options, out_grad: Entry, weight: Entry) -> Entry:
-    """The gradient `node` to the data: a slice of these is read by the last slice of the kernel first."""
-    (filters, channels, depth, *kernel), (pad, *pads) = builder.shape(weight), node.params.pad
-    made = _images(builder, out_grad, depth, depth - 1 - pad)
-    parts = [as_shape(builder, builder.make("slice_axis", weight, axis=2, begin=k, end=k + 1),
-                      (filters, channels, *kernel)) for k in reversed(range(depth))]
-    weight = parts[0] if depth == 1 else builder.make("Concat", *parts, num_args=depth, dim=0)
-    images, _, _, *plane = node.params.shape
-    shape = (builder.shape(made)[0], channels, *plane)
-    made = plain_convolution(builder, node.name, options, made, weight, tuple(pads), shape, turned=True)
-    return _volume(builder, made, images)
+    """The gradient `node` to the data: a slice of these is the sum of what the slices that read it give back."""
+    depth, (pad, *pads), (images, channels, slices, *plane) = node.params.kernel[0], node.params.pad, node.params.shape
+    made = _images(builder, out_grad, 1, 0)
+    shape = (builder.shape(made)[0], depth * channels, *plane)
+    made = plain_convolution(builder, node.name, options, made, _by_slices(builder, weight), tuple(pads), shape,
+                             turned=True)
+    parts = []
+    for k in range(depth):
+        part = builder.make("slice_axis", made, axis=1, begin=k * channels, end=(k + 1) * channels)
+        part, count = _volume(builder, part, images), shape[0] // images
+        begin, before = max(0, pad - k), max(0, k - pad)
+        end = min(count, slices + pad - k)
+        if end <= begin:  # all that it reads is padding
+            continue
+        part = builder.make("slice_axis", part, axis=2, begin=begin, end=end)
+        behind = slices - before - (end - begin)
+        if before or behind:
+            part = builder.make("Pad", part, mode="constant", constant_value=0,
+                                pad_width=(0, 0, 0, 0, before, behind, 0, 0, 0, 0))
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else builder.make("add_n", *parts, num_args=len(parts))
 
 
 def sliced_weight_grad(builder: GraphBuilder, node: Node, options: Options, data: Entry, out_grad: Entry) -> Entry:

@@ -109,11 +109,12 @@ class Filters:
     """Which convolutions as those of `Planes` have vectors of filters in place of pixels (`filter_block` of
     kernel/plain.py), where the filters fill these.
 
-    fewest_pixels: an image's result has at least so many pixels. row_bytes: what one row of results reads takes at most
-    so many bytes.
+    fewest_pixels: an image's result has at least so many pixels. shortest_sum: of so many products at least; 3 x 3 over
+    8 channels are 72. row_bytes: what one row of results reads takes at most so many bytes.
     """
 
     fewest_pixels: int
+    shortest_sum: int
     row_bytes: int
 
 

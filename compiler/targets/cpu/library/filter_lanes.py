@@ -1,8 +1,8 @@
 """Convolutions of plain arrays, and their gradients to the data, with the filters in the lanes of vectors.
 
-They are those of planes.py, from the same copies, for filters that fill vectors. A tile is some pixels of a row, each of
-which meets vectors of weights: these lie as vectors are read best, no pixel between two rows is computed, and rows may
-be short. What a tile sums up lies with the filters of a pixel side by side, so rows are transposed when they are
+They are those of planes.py, from the same copies, for filters that fill vectors. A tile is some pixels of a row, each
+of which meets vectors of weights: these lie as vectors are read best, no pixel between two rows is computed, and rows
+may be short. What a tile sums up lies with the filters of a pixel side by side, so rows are transposed when they are
 complete.
 
     for each tile of filters:
@@ -16,16 +16,13 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from mxc.compiler.kernel.geometry import FilterConvolution, FilterDataGrad
 from mxc.compiler.targets.cpu.emit.builder import Array, Value
 from mxc.compiler.targets.cpu.library.cutting import N, Tiles, ceil_div
-from mxc.compiler.targets.cpu.library.planes import PlaneCut, Planes, TilesCall, print_around, sum_up
+from mxc.compiler.targets.cpu.library.planes import OfPlanes, PlaneCut, Planes, TilesCall, print_around, sum_up
 from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.library.taps import Side
 from mxc.compiler.targets.cpu.library.tile import print_tiles
 from mxc.compiler.targets.cpu.machine.isa import Isa
-
-OfFilters = FilterConvolution[N] | FilterDataGrad[N]
 
 
 def most_pixels(isa: Isa, vectors: int) -> int:
@@ -34,10 +31,10 @@ def most_pixels(isa: Isa, vectors: int) -> int:
     return isa.rows * isa.vectors // vectors
 
 
-def _cut(g: OfFilters[N], isa: Isa) -> PlaneCut[N]:
+def _cut(g: OfPlanes[N], isa: Isa) -> PlaneCut[N]:
     """How a convolution is cut: as one of planes, with rows of sums that have no pixels between them. The sums as they
     are computed lie behind those that are transposed."""
-    cut = PlaneCut.of(g, isa)
+    cut: PlaneCut[N] = PlaneCut.of(g, isa)
     lanes = isa.lanes(g.dtype)
     pixels: N = cut.height * cut.width
     line: N = ceil_div(pixels, lanes) * lanes + lanes
@@ -47,11 +44,11 @@ def _cut(g: OfFilters[N], isa: Isa) -> PlaneCut[N]:
     return replace(cut, line=line, places=[*cut.places[:2], row, end])
 
 
-def units(g: OfFilters[int], isa: Isa) -> int:
+def units(g: OfPlanes[int], isa: Isa) -> int:
     return _cut(g, isa).units
 
 
-def scratch_elements(g: OfFilters[int], isa: Isa) -> int:
+def scratch_elements(g: OfPlanes[int], isa: Isa) -> int:
     return _cut(g, isa).places[-1]
 
 

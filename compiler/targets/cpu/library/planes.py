@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import PlaneConvolution, PlaneDataGrad
+from mxc.compiler.kernel.plane_geometry import PlaneConvolution, PlaneDataGrad
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
