@@ -41,7 +41,7 @@ def _cut(g: OfPlanes[N], isa: Isa) -> PlaneCut[N]:
     begin, size = cut.places[1], cut.phases[1] * g.block * (line + pixels) + lanes * g.block
     row: N = ceil_div(begin + size, 16) * 16
     end: N = row + cut.places[3] - cut.places[2]
-    return replace(cut, line=line, places=[*cut.places[:2], row, end])
+    return replace(cut, line=line, places=[cut.places[0], begin, row, end])
 
 
 def units(g: OfPlanes[int], isa: Isa) -> int:
