@@ -44,6 +44,7 @@ def test_other_forms(of):
     for form in ({"stride": (2, 1, 1)}, {"stride": (1, 2, 2)}, {"dilate": (2, 1, 1)}, {"strict": True}):
         assert "_winograd" not in graph_text(laid_out(of, 7, 3, (1, 1, 1), 2, **form)[1])
     assert "_winograd" not in graph_text(laid_out(of, 4, 3, (3, 1, 1), 1)[1])  # a slice that reads padding alone
+    assert "_winograd" not in graph_text(laid_out(of, 5, 3, (1, 1, 1), 1, small=True)[1])
 
 
 @pytest.mark.parametrize("is_train", [False, True])

@@ -14,7 +14,9 @@ from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, pl
 
 def by_slices(options: Options, dtype: str, params: Params, data: Shape, out: Shape, to_weight: bool = False) -> bool:
     """Whether a convolution of `data` to `out`, or its gradient to the data or `to_weight`, has three axes, and is
-    faster this way on the target."""
+    faster this way on the target. In inference the weight is transformed once, and kept so, which takes memory."""
+    if options.small and not options.is_train:
+        return False
     if len(params.kernel) != 3 or params.stride[0] > 1 or params.dilate[0] > 1 or params.pad[0] >= params.kernel[0]:
         return False
     images, channels = data[0] * out[2], data[1] * params.kernel[0]

@@ -16,9 +16,9 @@ class Blocks:
 
     map_pixels: a depthwise convolution stays plain if each image's result has more than so many pixels; 784 keeps maps
     of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. waste:
-    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much. full: filters are
-    filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3 blocks of 16 are 0.83
-    of them.
+    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much, or if `Filters`
+    fit. full: filters are filled up with zeros to whole blocks if they are at least this share of these; 40 filters in
+    3 blocks of 16 are 0.83 of them.
     """
 
     map_pixels: int
