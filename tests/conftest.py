@@ -16,7 +16,8 @@ from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report  # noqa
 # Numba's code one of SLOWER. Of fewer cases it runs one.
 SHARE, SLOWER = 6, 40
 # Tests whose kernels come as LLVM IR, whatever makes code of the others.
-LIBRARY = ("test_library", "test_winograd", "test_plain_winograd", "test_panels", "test_blocked", "test_chains")
+LIBRARY = ("test_library", "test_winograd", "test_plain_winograd", "test_panels", "test_planes", "test_blocked",
+           "test_chains")
 
 # `make test` asks for this: whether it passes depends on the commit alone. `make test-all` draws other cases each time.
 settings.register_profile("same-cases", derandomize=True)

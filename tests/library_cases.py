@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from instruction_sets import InstructionSet
 
-from mxc.compiler.kernel import calls, interpret_calls, ir
+from mxc.compiler.kernel import calls, interpret_calls, ir, plane_calls
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution
 from mxc.compiler.kernel.interpret_calls import pack_rows
@@ -278,14 +278,16 @@ PLANES = {
 }
 
 
-def plane_case(kind: str, w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: bool = False,
+def plane_case(kind: str, w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: bool = False, vectors: int = 0,
                ) -> tuple[CallKernel, list[np.ndarray]]:
-    """The call, "forward" or "data", and its arrays. flat, epilogue: see `panel_case`."""
-    rng, block = np.random.default_rng(6), isa.tile(dtype)[0]
+    """The call, "forward" or "data", and its arrays. flat, epilogue: see `panel_case`. vectors: of filters, in a tile;
+    0: vectors hold pixels."""
+    rng, block = np.random.default_rng(6), vectors * isa.lanes(dtype) or isa.tile(dtype)[0]
     x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
     given, shape = (x, grad.shape) if kind == "forward" else (grad, x.shape)
-    made = (calls.plane_convolution if kind == "forward" else calls.plane_data_grad)(
-        dtype, w, dense(given.shape), block)
+    makers = ((plane_calls.filter_convolution, plane_calls.filter_data_grad) if vectors else
+              (plane_calls.plane_convolution, plane_calls.plane_data_grad))
+    made = makers[kind != "forward"](dtype, w, dense(given.shape), block)
     operands = [given.ravel(), packed_weight(rng, w, dtype, block, transposed=kind == "data")]
     strides, result = list(dense(shape)), ir.acc(0, dtype)
     if not flat:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from mxc.compiler.kernel import calls, geometry, interpret_calls, ir, word_geometry
+from mxc.compiler.kernel import calls, geometry, interpret_calls, ir, plane_geometry, word_geometry
 from mxc.compiler.kernel.geometry import Geometry, Window
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.library.printing import Integer, NoAlias, Parameters, Pointer
 
-RECORDS = [each for module in (geometry, word_geometry) for _, each in inspect.getmembers(module, inspect.isclass)
+RECORDS = [each for module in (geometry, plane_geometry, word_geometry)
+           for _, each in inspect.getmembers(module, inspect.isclass)
            if issubclass(each, Geometry) and "template" in vars(each) and each.__module__ == module.__name__]
 WINDOW = Window(1, 2, 3, 4, (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16), (17, 18, 19), (20, 21, 22))
 VALUES = {"window": WINDOW, "data_strides": (23, 24, 25, 26, 27), "out_strides": (33, 34, 35, 36, 37),

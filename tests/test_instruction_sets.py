@@ -58,7 +58,7 @@ def templates(isa: Isa) -> list[CallKernel]:
     forms += [convolution_case(kind, SMALL_MAPS["stride"], "float32", isa, by_images=True) for kind in KINDS[:2]]
     forms += [depthwise_case("pool", POOLS["overlap"], "float32"), spread_case(POOLS["overlap"], "float32", "inside"),
               panel_case(PANELS["stride"], "float32", isa), quad_case(PANELS["stride"], isa)]
-    forms += [plane_case(kind, PLANES["stride"], "float32", isa) for kind in KINDS[:2]]
+    forms += [plane_case(kind, PLANES["stride"], "float32", isa, vectors=n) for kind in KINDS[:2] for n in (0, 2)]
     forms += [test_blocked.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("float32", "float16")]
     forms += [test_quads.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("uint8", "int8")]
     forms += [test_blocked.depthwise_case(test_blocked.DEPTHWISE["same"], "float32", isa)]

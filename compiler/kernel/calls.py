@@ -263,25 +263,6 @@ def convolution_data_grad(
                                         strided=strided)
 
 
-def plane_convolution(
-    dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
-) -> geometry.PlaneConvolution[int]:
-    """`convolution` with packed weights, for windows that `plain.fits_planes`: all taps read one copy of the data.
-
-    Baked in is the stride along rows if that is 1 or 2, else 0.
-    """
-    return geometry.PlaneConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
-                                     stride=window.stride[2] if window.stride[2] <= 2 else 0)
-
-
-def plane_data_grad(
-    dtype: str, window: Window[int], out_strides: Sequence[int], block: int,
-) -> geometry.PlaneDataGrad[int]:
-    """`convolution_data_grad` with packed weights, whatever the stride; else as `plane_convolution`."""
-    return geometry.PlaneDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
-                                  stride=window.stride[2] if window.stride[2] <= 2 else 0)
-
-
 def image_convolution(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.ImageConvolution[int]:
     """`convolution` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
     return geometry.ImageConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides))

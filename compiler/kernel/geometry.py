@@ -231,17 +231,6 @@ class QuadConvolution(PanelConvolution[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaneConvolution(OfData[N]):
-    """See `calls.plane_convolution`."""
-
-    template: ClassVar[str] = "plane_convolution"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "stride", "flat")
-
-    block: int
-    stride: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class ImageConvolution(OfData[N]):
     """See `calls.image_convolution`."""
 
@@ -259,17 +248,6 @@ class ConvolutionDataGrad(OfOut[N]):
 
     block: int
     strided: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlaneDataGrad(OfOut[N]):
-    """See `calls.plane_data_grad`."""
-
-    template: ClassVar[str] = "plane_data_grad"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "stride", "flat")
-
-    block: int
-    stride: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
 from mxc.compiler.kernel.parts import output_axes
+from mxc.compiler.kernel.plane_geometry import FilterConvolution, FilterDataGrad, PlaneConvolution, PlaneDataGrad
 from mxc.compiler.kernel.word_geometry import TiledConvolution, WordProduct
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.dtypes import widened
@@ -144,7 +145,7 @@ def _outs(w: Window[int], flat: np.ndarray, strides: Sequence[int]) -> np.ndarra
     return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.filters, *w.out)
 
 
-_Forward = (records.Convolution[int] | records.PanelConvolution[int] | records.PlaneConvolution[int] |
+_Forward = (records.Convolution[int] | records.PanelConvolution[int] | PlaneConvolution[int] |
             records.ImageConvolution[int])
 
 
@@ -326,7 +327,7 @@ def _tiles_seen(w: Window[int], flat: np.ndarray, strides: Sequence[int], block:
 
 
 def _convolution_data_grad(
-    g: records.ConvolutionDataGrad[int] | records.PlaneDataGrad[int] | records.ImageDataGrad[int],
+    g: records.ConvolutionDataGrad[int] | PlaneDataGrad[int] | records.ImageDataGrad[int],
     buffers: Sequence[np.ndarray],
 ) -> np.ndarray:
     return _back_to_data(g, _weights(g.window, g.block, buffers[1], True), buffers)
@@ -416,10 +417,12 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.WinogradWeightGrad: _winograd_weight_grad,
     records.DepthwiseDataGrad: _depthwise_data_grad,
     records.DepthwiseWeightGrad: _convolution_weight_grad,
+    FilterConvolution: _convolution,
+    FilterDataGrad: _convolution_data_grad,
     records.ImageConvolution: _convolution,
     records.PanelConvolution: _convolution,
-    records.PlaneConvolution: _convolution,
-    records.PlaneDataGrad: _convolution_data_grad,
+    PlaneConvolution: _convolution,
+    PlaneDataGrad: _convolution_data_grad,
     records.QuadConvolution: _quad_convolution,
     records.BlockedQuads: _blocked_quads,
     TiledConvolution: _tiled_convolution,

@@ -18,10 +18,11 @@ from mxc.compiler.graph.quads import blocked_by_quads
 from mxc.compiler.graph.tiles import tiled
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.ir import computing_dtype
-from mxc.compiler.kernel.plain import fits_panels, fits_planes, plane_waste
+from mxc.compiler.kernel.plain import filter_block, fits_panels, fits_planes, plane_waste
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
+from mxc.compiler.passes.slices import by_slices
 from mxc.compiler.passes.winograd import blocked_convolution, keeps_transformed, pays, transformed_weight
 
 WHOLE = ("int8", "uint8", "int32")  # the dtypes of whole numbers that lie in blocks
@@ -141,9 +142,14 @@ class _Regions:
         window = window_of(node.params, shape, self.graph.shape(Entry(node)), node.params.num_group)
         if prod(node.params.kernel) == 1 and fits_panels(window, dtype, prefers.panels):
             return True
+        if by_slices(self.options, dtype, node.params, shape, self.graph.shape(Entry(node))):
+            return True
+        if fills and pays(self.graph, node, self.options):
+            return False
         assert self.figures is not None
-        return (fits_planes(window, dtype, prefers.planes) and not (fills and pays(self.graph, node, self.options))
-                and plane_waste(window, self.options.target.lanes(dtype)) <= self.figures.waste)
+        lanes = self.options.target.lanes(dtype)
+        return filter_block(window, dtype, prefers.filters, lanes) > 0 or (
+            fits_planes(window, dtype, prefers.planes) and plane_waste(window, lanes) <= self.figures.waste)
 
     def large(self, node: Node) -> bool:
         """Whether a depthwise convolution has so large maps, or so much data, that plain arrays are faster."""
@@ -161,7 +167,7 @@ class _Regions:
         if transforms:
             weight = self.packed(node, lanes)
         else:
-            weight = transformed_weight(self.builder, node, self.options, self.weight(node))
+            weight = transformed_weight(self.builder, node.name, self.options, self.weight(node))
         data = self.blocked(node.inputs[0])
         return blocked_convolution(self.builder, node, self.options, data, weight, shape, transforms)
 

@@ -21,9 +21,10 @@ from mxc.compiler.graph.quads import convolution_by_quads
 from mxc.compiler.kernel import word_calls
 from mxc.compiler.kernel.call_rule import window_of
 from mxc.compiler.kernel.geometry import Window
-from mxc.compiler.kernel.plain import fits_planes
+from mxc.compiler.kernel.plain import filter_block, fits_planes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
+from mxc.compiler.passes.slices import by_slices, sliced_convolution, sliced_data_grad, sliced_weight_grad
 from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
 
 
@@ -46,8 +47,13 @@ def _by_images(options: Options, dtype: str, window: Window[int], shape: tuple[i
     if lanes < 2 or shape[0] % lanes or figures is None:
         return False
     small = figures.window_map if prod(window.kernel) > 1 else figures.point_map
-    return prod(shape[2:]) <= small or (min(window.channels, window.filters) <= figures.few_channels and not
-                                        fits_planes(window, dtype, options.prefers.planes, transposed))
+    return prod(shape[2:]) <= small or (min(window.channels, window.filters) <= figures.few_channels and not (
+        fits_planes(window, dtype, options.prefers.planes, transposed)
+        or _filter_block(options, dtype, window, transposed)))
+
+
+def _filter_block(options: Options, dtype: str, window: Window[int], transposed: bool = False) -> int:
+    return filter_block(window, dtype, options.prefers.filters, options.target.lanes(dtype), transposed)
 
 
 def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
@@ -57,19 +63,22 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
     dtype, is_point = builder.dtype(data), prod(node.params.kernel) == 1
     if options.is_train and not is_static and pays_in_training(options, dtype, node.params, builder.shape(data), shape):
-        return plain_convolution(builder, node, options, shape)
+        return plain_convolution(builder, node.name, options, data, weight, tuple(node.params.pad), shape)
+    if by_slices(options, dtype, node.params, builder.shape(data), shape):
+        return sliced_convolution(builder, node, options, data, weight)
     # A convolution of one tap that skips pixels reads few of its data; kernels over neighbouring images copy all of it.
     picks = is_point and any(s > 1 for s in node.params.stride)
     window = window_of(node.params, builder.shape(data), shape, groups)
     by_images = not is_static and not picks and _by_images(options, dtype, window, shape)
-    block = options.target.tile(dtype)[0]
+    filters_block = _filter_block(options, dtype, window)
+    block = filters_block or options.target.tile(dtype)[0]
     if by_images or _stays(options, shape, is_static):
         block = 0
     if block:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
-                        block=block, by_images=by_images, **geometry(node))
+                        block=block, by_images=by_images, by_filters=0 < block == filters_block, **geometry(node))
 
 
 # --- gradients
@@ -104,13 +113,17 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
                             **geometry(node))
     dtype = builder.dtype(out_grad)
     if pays_in_training(options, dtype, node.params, shape, builder.shape(out_grad)):
-        return plain_convolution(builder, node, options, shape, turned=True)
+        return plain_convolution(builder, node.name, options, out_grad, weight, tuple(node.params.pad), shape,
+                                 turned=True)
+    if by_slices(options, dtype, node.params, shape, builder.shape(out_grad)):
+        return sliced_data_grad(builder, node, options, out_grad, weight)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)
     window = window_of(node.params, shape, builder.shape(out_grad), groups)
     by_images = (strided or not is_static) and _by_images(options, dtype, window, shape, transposed=True)
-    block = options.target.tile(dtype)[0]
-    unpacked = strided and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
+    filters_block = _filter_block(options, dtype, window, transposed=True)
+    block = filters_block or options.target.tile(dtype)[0]
+    unpacked = strided and not filters_block and not fits_planes(window, dtype, options.prefers.planes, transposed=True)
     if by_images or unpacked or _stays(options, shape, is_static):  # such kernels read the weight unpacked
         block = 0
     if block:
@@ -118,7 +131,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
         weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
     return builder.make("_mxc_convolution_data_grad", out_grad, weight, name=node.name, shape=shape, num_group=groups,
-                        block=block, by_images=by_images, **geometry(node))
+                        block=block, by_images=by_images, by_filters=0 < block == filters_block, **geometry(node))
 
 
 def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
@@ -127,7 +140,9 @@ def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry |
     if node.params.num_group == shapes[0][1] == shapes[1][1]:
         return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
     if pays_in_training(options, builder.dtype(data), node.params, *shapes, to_weight=True):
-        return plain_weight_grad(builder, node, options)
+        return plain_weight_grad(builder, node.name, options, data, out_grad, tuple(node.params.pad))
+    if by_slices(options, builder.dtype(data), node.params, *shapes, to_weight=True):
+        return sliced_weight_grad(builder, node, options, data, out_grad)
     if _skips(node.params):
         read = builder.make("slice", data, **_read(node.params, shapes[0]))
         return builder.make("_mxc_conv_weight_grad", read, out_grad, name=node.name, **_dense(node.params))

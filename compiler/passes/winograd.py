@@ -50,12 +50,12 @@ def blocked_convolution(builder: GraphBuilder, node: Node, options: Options, dat
                         shape=shape, tiles=options.target.tile("float32")[0], transforms=transforms)
 
 
-def transformed_weight(builder: GraphBuilder, node: Node, options: Options, weight: Entry, turned: bool = False,
+def transformed_weight(builder: GraphBuilder, name: str, options: Options, weight: Entry, turned: bool = False,
                        ) -> Entry:
-    """The plain weight of the convolution `node`, transformed and packed. turned: of kernels turned by half a circle,
+    """The plain weight of the convolution `name`, transformed and packed. turned: of kernels turned by half a circle,
     with filters and channels exchanged."""
     return builder.make("_mxc_winograd_weight", weight, columns=options.target.tile("float32")[1], turned=turned,
-                        name=f"{node.name}_packed")
+                        name=f"{name}_packed")
 
 
 # --- over plain arrays, in training
@@ -87,20 +87,20 @@ def _side(builder: GraphBuilder, options: Options, data: Entry, pad: Shape, out:
                         of_results=of_results)
 
 
-def plain_convolution(builder: GraphBuilder, node: Node, options: Options, shape: Shape, turned: bool = False,
-                      ) -> Entry:
-    """The convolution `node`, whose result has `shape`; turned: the gradient `node` of one to its data, which is a
-    convolution with the turned kernels of each channel."""
-    (data, weight), pad = (builder.map[e] for e in node.inputs), tuple(node.params.pad)
-    packed = transformed_weight(builder, node, options, weight, turned)
+# many parameters: a convolution's
+def plain_convolution(builder: GraphBuilder, name: str, options: Options, data: Entry, weight: Entry, pad: Shape,
+                      shape: Shape, turned: bool = False) -> Entry:
+    """The convolution `name` with a padding of `pad`, whose result has `shape`; turned: the gradient of one to its
+    data, which is a convolution with the turned kernels of each channel."""
+    packed = transformed_weight(builder, name, options, weight, turned)
     side = _side(builder, options, data, tuple(2 - p for p in pad) if turned else pad, shape[2:])
-    return builder.make("_mxc_plain_winograd", side, packed, name=node.name, shape=shape)
+    return builder.make("_mxc_plain_winograd", side, packed, name=name, shape=shape)
 
 
-def plain_weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry:
-    """The gradient `node` of a convolution to its weight."""
-    data, out_grad = (builder.map[e] for e in node.inputs)
+def plain_weight_grad(builder: GraphBuilder, name: str, options: Options, data: Entry, out_grad: Entry, pad: Shape,
+                      ) -> Entry:
+    """The gradient `name` of a convolution to its weight."""
     shape = builder.shape(out_grad)
-    sides = (_side(builder, options, data, node.params.pad, shape[2:]),
+    sides = (_side(builder, options, data, pad, shape[2:]),
              _side(builder, options, out_grad, (0, 0), shape[2:], of_results=True))
-    return builder.make("_mxc_winograd_weight_grad", *sides, name=node.name, shape=shape)
+    return builder.make("_mxc_winograd_weight_grad", *sides, name=name, shape=shape)

@@ -16,9 +16,9 @@ class Blocks:
 
     map_pixels: a depthwise convolution stays plain if each image's result has more than so many pixels; 784 keeps maps
     of up to 28 x 28 in blocks. data_elements: it also stays plain if its data have at least so many elements. waste:
-    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much. full: filters are
-    filled up with zeros to whole blocks if they are at least this share of these; 40 filters in 3 blocks of 16 are 0.83
-    of them.
+    another one stays plain if `Planes` fit and `plane_waste` of kernel/plain.py is at most so much, or if `Filters`
+    fit. full: filters are filled up with zeros to whole blocks if they are at least this share of these; 40 filters in
+    3 blocks of 16 are 0.83 of them.
     """
 
     map_pixels: int
@@ -101,6 +101,20 @@ class Planes:
 
     fewest_pixels: int
     filled: float
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which convolutions as those of `Planes` have vectors of filters in place of pixels (`filter_block` of
+    kernel/plain.py), where the filters fill these.
+
+    fewest_pixels: an image's result has at least so many pixels. shortest_sum: of so many products at least; 3 x 3 over
+    8 channels are 72. row_bytes: what one row of results reads takes at most so many bytes.
+    """
+
+    fewest_pixels: int
+    shortest_sum: int
     row_bytes: int
 
 
@@ -247,8 +261,8 @@ class Tiles:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels and Planes
-    need a register tile (`KernelTarget.tile`).
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing, Panels, Planes
+    and Filters need a register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
@@ -257,6 +271,7 @@ class Preferences:
     packing: Packing | None = None
     panels: Panels | None = None
     planes: Planes | None = None
+    filters: Filters | None = None
     products: Products | None = None
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mxc.compiler.kernel import calls, ir, word_calls
+from mxc.compiler.kernel import calls, ir, plane_calls, word_calls
 from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, template_axes, triple, window_of
 from mxc.compiler.kernel.geometry import Triple, Window
 from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
@@ -54,8 +54,10 @@ def packed_convolution_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_convolution(c.dtype(0), window, strides(data)), template_axes(out)
+    if params.by_filters:
+        return plane_calls.filter_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     if params.block and fits_planes(window, c.dtype(0), c.prefers.planes):
-        return calls.plane_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
+        return plane_calls.plane_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     if params.block and fits_panels(window, c.dtype(0), c.prefers.panels):
         return calls.panel_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     return calls.convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
@@ -163,8 +165,10 @@ def packed_convolution_data_grad_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_data_grad(c.dtype(0), window, strides(out)), template_axes(data)
+    if params.by_filters:
+        return plane_calls.filter_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
     if params.block and fits_planes(window, c.dtype(0), c.prefers.planes, transposed=True):
-        return calls.plane_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
+        return plane_calls.plane_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
     turned = replace(window, channels=window.filters, filters=window.channels)
     if params.block and is_pointwise(window) and fits_panels(turned, c.dtype(0), c.prefers.panels):
         return calls.panel_convolution(c.dtype(0), turned, strides(out), params.block), template_axes(data)

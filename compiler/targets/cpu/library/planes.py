@@ -24,14 +24,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import PlaneConvolution, PlaneDataGrad
+from mxc.compiler.kernel.plane_geometry import PlaneConvolution, PlaneDataGrad
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import bring_rows, reached
-from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.taps import Side, Walk, add_taps
+from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 512  # a band has about so many pixels: a tile's sums for it stay in the nearest cache
@@ -82,7 +83,7 @@ class PlaneCut(Generic[N]):
 
     @classmethod
     def of(cls, g: OfPlanes[N], isa: Isa) -> PlaneCut[N]:
-        w, size, lanes, mr = g.window, BYTES[g.dtype], isa.lanes(g.dtype), isa.rows
+        w, size, lanes, mr = g.window, BYTES[g.dtype], isa.lanes(g.dtype), g.block
         one: N = least(1, most(1, w.batch))  # the number 1, of the kind of the others
         depth, filters, read, written = w.channels, w.filters, w.data, w.out
         if isinstance(g, PlaneDataGrad):
@@ -179,41 +180,49 @@ def print_kernel(p: Printing) -> None:
 
     shapes = [(rows, vectors) for rows in heights(isa) for vectors in some[rows]]
     print_tiles(b, shapes, TilesCall.text(), tile, f"{TilesCall.text()}, i64 rows, i64 left", fits_of)
+    print_around(p, Planes)
+
+
+def print_around(p: Printing, kind: type[Planes]) -> None:
+    """The kernel's function, and those that it calls beside `multiply`."""
+    b = p.b
     with b.function("table", "ptr args, ptr table, i64 d", True) as (args, table, d):
-        _Planes(p, args).table(Array(b, table, "int64"), d)
+        kind(p, args).table(Array(b, table, "int64"), d)
     with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 channel, i64 d, i64 h", True) as values:
         args, target, *place = values
-        _Planes(p, args).copy(p.array(target), *place)
+        kind(p, args).copy(p.array(target), *place)
     where = ("ptr args, ptr noalias sums, ptr noalias line, i64 filters, i64 image, i64 channel, i64 d, i64 h, "
              "i64 phase, i64 pitch, i64 apart, i64 first, i64 last")
     with b.function("finish", where, True) as (args, sums, line, *place):
-        _Planes(p, args).finish(p.array(sums), p.array(line), *place)
+        kind(p, args).finish(p.array(sums), p.array(line), *place)
     with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
-        _Planes(p, args).units(args, first, last, scratch)
+        kind(p, args).units(args, first, last, scratch)
 
 
 def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
     """sums[row][pixel] = (add ? sums[row][pixel] : 0) + over channels and taps: weights[row] * copy[pixel]."""
-    b, lanes, table = p.b, p.isa.lanes(p.dtype), Array(p.b, given.table, "int64")
-    total = zeros(b, p.dtype, lanes, rows * vectors)
-    data, weights, sums = (p.array(pointer) for pointer in (given.data, given.weights, given.sums))
-    for c in b.range(0, given.channels, carry=total):
-        image, factors = data.at(c * given.plane), weights.at(c * given.depth)
-        for n in b.range(0, given.taps, carry=total):
-            row = factors.at(table[n * 2 + 1])
-            multiply(b, p.isa, total, [(row, i) for i in range(rows)], image.at(table[n * 2]), 0, 1)
+    data, weights = (p.array(pointer) for pointer in (given.data, given.weights))
+    sum_up(p, rows, vectors, given, Side(weights, given.depth, 1), Side(data, given.plane, 0))
+
+
+# many parameters: a tile's shape, and what it multiplies
+def sum_up(p: Printing, rows: int, vectors: int, given: TilesCall, factors: Side, columns: Side) -> None:
+    """A tile of so many factors by so many vectors."""
+    b, lanes = p.b, p.isa.lanes(p.dtype)
+    total, sums = zeros(b, p.dtype, lanes, rows * vectors), p.array(given.sums)
+    add_taps(b, p.isa, total, rows, Walk(given.channels, given.taps, Array(b, given.table, "int64"), factors, columns))
     lines = [sums.at(given.line * i) for i in range(rows)]
     keep_sums(total, [(line, j * lanes) for line in lines for j in range(vectors)], given.add)
 
 
-class _Planes(Function):
+class Planes(Function):
     """One function of a kernel being printed."""
 
     g: OfPlanes[Value]
 
     def __init__(self, printing: Printing, args: Value):
         super().__init__(printing, args)
-        g, self.mr = self.g, self.isa.rows
+        g, self.mr = self.g, printing.geometry.block
         self.window, self.transposed, self.stride = g.window, isinstance(g, PlaneDataGrad), printing.geometry.stride
         self.strides = g.out_strides if isinstance(g, PlaneDataGrad) else g.data_strides
         self.data, self.weight = self.epilogue.buffers[:2]
@@ -244,24 +253,27 @@ class _Planes(Function):
                 weights = self.weight.at((group * cut.tiles + f) * (cut.depth * cut.taps * mr))
                 there, channel = b.minimum(mr, cut.filters - f * mr), group * cut.filters + f * mr
                 for high in b.range(0, cut.phases[0]):
-                    finish = [args, sums.pointer, line.pointer, there, image, channel, d, h, high, cut.pitch, cut.line]
+                    finish = [args, sums.pointer, line.pointer, there, image, channel, d, h, high, self.between(),
+                              cut.line]
                     for block in b.range(0, cut.blocks):
                         for across in b.range(0, cut.phases[1]):
                             taps = table.at((high * cut.phases[1] + across) * (1 + cut.taps * 2))
                             ends = block.equals(cut.blocks - 1) & across.equals(cut.phases[1] - 1)
-                            here = sums.at(across * mr * cut.line)
-                            self._multiply(taps, copy, weights, here, rows, there, block, ends, finish)
+                            self.multiply(taps, copy, weights, sums, rows, there, block, across, ends, finish)
+
+    def between(self) -> Value:
+        """From row to row of the sums."""
+        return self.cut.pitch
 
     # many parameters: what a tile reads, and what follows it
-    def _multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, rows: Value, filters: Value,
-                  block: Value, ends: Value, finish: list[Value]) -> None:
-        """What a block of channels adds to the sums of `filters` filters for `rows` rows of a phase. ends: whether
-        nothing is added after it, so that the function `finish` is called with rows once they are complete: what these
-        bring to memory goes on meanwhile."""
+    def multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, rows: Value, filters: Value,
+                 block: Value, across: Value, ends: Value, finish: list[Value]) -> None:
+        """What a block of channels adds to the sums of `filters` filters for `rows` rows of the phase `across`. ends:
+        whether nothing is added after it, so that the function `finish` is called with rows once they are complete:
+        what these bring to memory goes on meanwhile."""
         b, cut, lanes = self.b, self.cut, self.lanes
-        first = block * cut.block
-        copy, weights = copy.at(first * cut.plane), weights.at(first * (cut.taps * self.mr))
-        channels = b.minimum(cut.block, cut.depth - first)
+        sums = sums.at(across * self.mr * cut.line)
+        copy, weights, channels = self.of_block(copy, weights, block)
         pixels = (rows - 1) * cut.pitch + cut.width
         vectors = b.lift(wide(self.isa, self.isa.rows))
         for height in reversed(heights(self.isa)):
@@ -276,6 +288,12 @@ class _Planes(Function):
             with b.when(ends & (there > done[0])):
                 b.call("finish", [*finish, done[0], there])
             done[0] = there
+
+    def of_block(self, copy: Array, weights: Array, block: Value) -> tuple[Array, Array, Value]:
+        """Where the data and the weights of a block of channels begin, and how many channels it has."""
+        cut, first = self.cut, block * self.cut.block
+        return (copy.at(first * cut.plane), weights.at(first * (cut.taps * self.mr)),
+                self.b.minimum(cut.block, cut.depth - first))
 
     def table(self, table: Array, d: Value) -> None:
         """For each phase: how many taps read inside at depth `d`, and, for these, where in the copy and the weights."""
