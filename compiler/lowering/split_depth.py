@@ -33,7 +33,7 @@ def in_parts(figures: Depths, kernel: CallKernel, storages: Sequence[Storage]) -
     """The kernel itself with its storages, or two kernels: sums over parts of the depth, then their sums with the
     kernel's epilogue."""
     part = _part(figures, kernel)
-    if part == 0:
+    if part == 0 or figures.whole(kernel):
         return [(kernel, list(storages))]
     divided_up = parts.parts(kernel.geometry, part)
     count, *axes = parts.output_axes(divided_up)

@@ -6,15 +6,17 @@ All work of a device is in the order of one stream, copies too. Nothing of this 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.targets.cuda.device import Launch
+from mxc.compiler.system.forks import Lock
+from mxc.compiler.targets.cuda.device import Launch, LibraryCall, T
 
 
 def bindings() -> Any:
@@ -60,6 +62,8 @@ class Gpu:
                             for kind in version)
             text = self._done("tell its name", self._driver.cuDeviceGetName(100, self._device))
             self._stream = self._done("make a stream", self._driver.cuStreamCreate(0))
+            self._recorder: Any = None  # the stream of `_captured`
+            self._recording = Lock()
         except MXNetError as error:
             raise TargetError(str(error)) from None
         self.arch, self.name = f"sm_{major}{minor}", bytes(text).split(b"\0")[0].decode()
@@ -120,8 +124,17 @@ class Gpu:
         module = self._done("load code", self._driver.cuModuleLoadData(cubin))
         return self._done(f"find {symbol}", self._driver.cuModuleGetFunction(module, symbol.encode()))
 
+    def library(self, name: str) -> Any:
+        return importlib.import_module(name)
+
+    def call(self, what: Callable[[int], T]) -> T:
+        self._enter()
+        return what(int(self._stream))
+
     def launch(self, launch: Launch) -> None:
         self._enter()
+        if isinstance(launch.function, LibraryCall):
+            return launch.function.begin(int(self._stream), [address for address, _ in launch.pointers])
         self._done("launch", self._driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
                                                          self._stream, _packed(launch), 0))
 
@@ -130,15 +143,53 @@ class Gpu:
         made = Graph(self, self._done("make a graph", self._driver.cuGraphCreate(0)))
         for launch in launches:
             before = made.nodes[-1:]
-            made.nodes.append(self._done("add a launch to a graph", self._driver.cuGraphAddKernelNode(
-                made.handle, before, len(before), self._node(launch))))
+            made.nodes.append(self._added(made.handle, before, launch))
         made.executable = self._done("prepare a graph", self._driver.cuGraphInstantiate(made.handle, 0))
         return made
 
+    def _added(self, graph: Any, before: Any, launch: Launch) -> Any:
+        """The node of a launch, behind another one."""
+        if not isinstance(launch.function, LibraryCall):
+            return self._done("add a launch to a graph", self._driver.cuGraphAddKernelNode(
+                graph, before, len(before), self._node(launch)))
+        inner = self._captured(launch)
+        try:  # the graph gets a copy
+            return self._done("add a library's call to a graph", self._driver.cuGraphAddChildGraphNode(
+                graph, before, len(before), inner))
+        finally:
+            self._driver.cuGraphDestroy(inner)
+
     def change(self, graph: Graph, number: int, launch: Launch) -> None:
         self._enter()
-        self._done("change a graph", self._driver.cuGraphExecKernelNodeSetParams(
-            graph.executable, graph.nodes[number], self._node(launch)))
+        if not isinstance(launch.function, LibraryCall):
+            self._done("change a graph", self._driver.cuGraphExecKernelNodeSetParams(
+                graph.executable, graph.nodes[number], self._node(launch)))
+            return
+        inner = self._captured(launch)
+        try:
+            self._done("change a library's call in a graph", self._driver.cuGraphExecChildGraphNodeSetParams(
+                graph.executable, graph.nodes[number], inner))
+        finally:
+            self._driver.cuGraphDestroy(inner)
+
+    def _captured(self, launch: Launch) -> Any:
+        """A graph of what a library's call launches. It is recorded on a stream of its own, since other threads may use
+        the device's meanwhile, which is not allowed to one that is recorded."""
+        assert isinstance(launch.function, LibraryCall)
+        with self._recording:
+            if self._recorder is None:
+                self._recorder = self._done("make a stream", self._driver.cuStreamCreate(
+                    self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+            self._done("record a library's call", self._driver.cuStreamBeginCapture(
+                self._recorder, self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+            try:
+                launch.function.begin(int(self._recorder), [address for address, _ in launch.pointers])
+            except BaseException:
+                code, *made = self._driver.cuStreamEndCapture(self._recorder)
+                if int(code) == 0 and made:
+                    self._driver.cuGraphDestroy(made[0])
+                raise
+            return self._done("record a library's call", self._driver.cuStreamEndCapture(self._recorder))
 
     def begin(self, graph: Graph) -> None:
         self._enter()

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cuda.device import Launch, LaunchFailed
+from mxc.compiler.targets.cuda.device import Launch, LaunchFailed, LibraryCall
+from mxc.compiler.targets.cuda.nvidia.workspace import ALIGNMENT
 
 if TYPE_CHECKING:
+    from mxc.compiler.kernel.ir import CallKernel
     from mxc.compiler.targets.cuda.allocator import Allocator
+    from mxc.compiler.targets.cuda.nvidia.choice import Libraries
 
 Row = tuple[int, Sequence[int], int]
 
@@ -20,26 +23,36 @@ Row = tuple[int, Sequence[int], int]
 @dataclass(frozen=True)
 class Entry:
     """A kernel that is loaded. function: what `Device.launch` takes. buffers: dtypes; scratch: dtypes of the private
-    arrays, whose sizes in bytes for all threads are the last of the launch's integers. name: for errors."""
+    arrays, whose sizes in bytes for all threads are the last of the launch's integers. name: for errors. kernel: what
+    the code is of, where a library of NVIDIA's may know it too."""
 
     name: str
     function: Any
     buffers: tuple[str, ...]
     scratch: tuple[str, ...]
+    kernel: CallKernel | None = None
 
 
 @dataclass
 class LaunchRow:
-    """pointers: addresses of the buffers. places: where scratch arrays begin. values: the address of the integers."""
+    """pointers: addresses of the buffers. places: where scratch arrays begin. values: the address of the integers.
+    call: what a library does in the kernel's place, where addresses allow it."""
 
     entry: Entry
     pointers: list[int]
     places: list[int]
     blocks: int
     values: int = 0
+    call: LibraryCall | None = None
 
-    def arguments(self, scratch: int) -> list[tuple[int, str]]:
-        found = list(zip(self.pointers, self.entry.buffers, strict=True))
+    @property
+    def function(self) -> Any:
+        """The library's call, or the kernel."""
+        return self.call if self.call is not None and self.call.takes(self.pointers, ALIGNMENT) else self.entry.function
+
+    def arguments(self, scratch: int, pointers: Sequence[int] | None = None) -> list[tuple[int, str]]:
+        """All arguments. pointers: in the place of its own."""
+        found = list(zip(pointers or self.pointers, self.entry.buffers, strict=True))
         return [*found, (self.values, "int64"), *((scratch + place, dtype) for place, dtype in
                                                   zip(self.places, self.entry.scratch, strict=True))]
 
@@ -47,14 +60,15 @@ class LaunchRow:
 @dataclass
 class Table:
     """Rows in their order. The integers of all of them lie in one piece of the device's memory, which goes with the
-    table. graph: the launches as the device takes them at once, from the second of the `runs` on. changed: the numbers
-    of rows that have other addresses than there."""
+    table. graph: the launches as the device takes them at once, from the second of the `runs` on, with these
+    `functions`. changed: the numbers of rows that have other addresses than there."""
 
     memory: Allocator
     rows: list[LaunchRow]
     scratch: int
     integers: int = 0
     graph: Any = None
+    functions: list[Any] = field(default_factory=list)
     runs: int = 0
     changed: set[int] = field(default_factory=set)
 
@@ -65,10 +79,10 @@ class Table:
 
 class GpuLauncher:
     """See `Launcher` of protocol.py. entries: the kernels that are loaded; their addresses are places in it, from 1 on.
-    threads: of a block."""
+    threads: of a block. libraries: NVIDIA's, which may take the place of kernels."""
 
-    def __init__(self, memory: Allocator, threads: int):
-        self.memory, self.threads = memory, threads
+    def __init__(self, memory: Allocator, threads: int, libraries: Libraries):
+        self.memory, self.threads, self.libraries = memory, threads, libraries
         self.entries: list[Entry] = []
 
     def table(self, rows: Sequence[Row], scratch: int = 0, stride: int = 0) -> Table:
@@ -89,7 +103,15 @@ class GpuLauncher:
             self.memory.write(table.integers, np.array(integers, np.int64))
             for row, start in zip(made, starts, strict=True):
                 row.values = table.integers + 8 * start
+        for row, (_, arguments, _) in zip(made, rows, strict=True):
+            if row.entry.kernel is not None:
+                row.call = self.libraries.taken(row.entry.kernel, arguments[len(row.entry.buffers):],
+                                                partial(self._elsewhere, row, scratch))
         return table
+
+    def _elsewhere(self, row: LaunchRow, scratch: int, pointers: Sequence[int]) -> Launch:
+        """The launch of a row's kernel with other buffers."""
+        return Launch(row.entry.function, row.blocks, self.threads, row.arguments(scratch, pointers))
 
     def put(self, table: Table, row: int, argument: int, address: int) -> None:
         table.rows[row].pointers[argument] = address
@@ -126,17 +148,22 @@ class GpuLauncher:
     def _graph(self, table: Table) -> Any:
         """The table's graph, as its rows are now."""
         device = self.memory.device
+        changed = {number: self._row(table, number) for number in table.changed}
+        if table.graph is not None and any(launch.function is not table.functions[number]
+                                           for number, launch in changed.items()):
+            table.graph = None  # a graph keeps what it launches
         if table.graph is None:
-            table.graph = device.graph([self._row(table, number) for number in range(len(table.rows))])
+            launches = [self._row(table, number) for number in range(len(table.rows))]
+            table.graph, table.functions = device.graph(launches), [launch.function for launch in launches]
         else:
-            for number in table.changed:
-                device.change(table.graph, number, self._row(table, number))
+            for number, launch in changed.items():
+                device.change(table.graph, number, launch)
         table.changed.clear()
         return table.graph
 
     def _row(self, table: Table, number: int) -> Launch:
         row = table.rows[number]
-        return Launch(row.entry.function, row.blocks, self.threads, row.arguments(table.scratch))
+        return Launch(row.function, row.blocks, self.threads, row.arguments(table.scratch))
 
     def bound(self, table: Table, quick: bool = False) -> Callable[[], None]:
         return partial(self.run, table)

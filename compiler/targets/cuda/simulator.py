@@ -9,12 +9,12 @@ import bisect
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cuda.device import Launch, LaunchFailed
+from mxc.compiler.targets.cuda.device import Launch, LaunchFailed, LibraryCall, T
 
 TOTAL = 4 << 30  # bytes that a simulated GPU has
 SWITCH = 5e-6  # seconds: the simulator polls its threads, and must not keep Python's lock while it does
@@ -22,10 +22,11 @@ _running = threading.Lock()  # the simulator runs one kernel at a time
 
 
 class SimulatedGpu:
-    """See `Device` of device.py."""
+    """See `Device` of device.py. libraries: what stands in for NVIDIA's, by the names of their modules."""
 
     arch = "simulated"
     name = "Numba's simulator"
+    libraries: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, number: int, total: int = TOTAL):
         self.number, self.total, self.used = number, total, 0
@@ -79,6 +80,8 @@ class SimulatedGpu:
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
         function, blocks, threads, pointers = launch
+        if isinstance(function, LibraryCall):
+            return function.begin(0, [address for address, _ in pointers])
         arrays = [FakeCUDAArray(self.view(address, dtype)) for address, dtype in pointers]
         with _running:
             interval = sys.getswitchinterval()
@@ -101,6 +104,14 @@ class SimulatedGpu:
                 self.launch(launch)
             except Exception as error:
                 raise LaunchFailed(number) from error
+
+    def library(self, name: str) -> Any:
+        if name not in self.libraries:
+            raise ImportError(f"nothing stands in for {name}")
+        return self.libraries[name]
+
+    def call(self, what: Callable[[int], T]) -> T:
+        return what(0)
 
     def wait(self) -> None:
         """Launches return when all is done."""
