@@ -382,13 +382,13 @@ for m, times in ((5, (2.0, 1.0)), (6, (1.0, 2.0))):
 def test_without_libraries() -> None:
     simulated(PROGRAM + """
 check(*product(), Runs())
-assert not lt.calls and target_of(SIMULATED).launcher.libraries.form(product()[0]) is None
+assert not lt.calls and not target_of(SIMULATED).launcher.libraries.has(product()[0])
 """, settings={"MXC_CUDA_LIBRARIES": "never"})
     simulated(PROGRAM + """
 SimulatedGpu.libraries = {"cudnn": dnn}
 check(*product(), Runs())
-assert target_of(SIMULATED).launcher.libraries.notes == {
-    "nvmath.bindings.cublasLt": "nothing stands in for nvmath.bindings.cublasLt"}
+assert target_of(SIMULATED).launcher.libraries.missing == {
+    "cuBLASLt": "nothing stands in for nvmath.bindings.cublasLt"}
 """, settings={"MXC_CUDA_LIBRARIES": "always"})
     simulated(PROGRAM + """
 def create():

@@ -42,8 +42,7 @@ class _Gpu:
         self.launcher, self._addresses = launcher, {}
         depths = UNMEASURED.depths
         assert depths is not None
-        self.prefers = replace(UNMEASURED, depths=replace(depths, whole=lambda kernel: (
-            launcher.libraries.form(kernel) is not None)))
+        self.prefers = replace(UNMEASURED, depths=replace(depths, whole=launcher.libraries.has))
 
     def _loaded(self, key: str, entry: Entry) -> None:
         self.launcher.entries.append(entry)

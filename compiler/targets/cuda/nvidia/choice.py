@@ -1,8 +1,9 @@
 """Which call sites NVIDIA's libraries compute: those where their result agrees and is there sooner."""
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache_files import entry_key
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 FASTER, ALWAYS, NEVER = WAYS = ("faster", "always", "never")  # the values of MXC_CUDA_LIBRARIES
 OWN, LIBRARY = b"own", b"library"  # what is remembered of a call site
 MOST_CALLS = 1024  # calls that are kept for further call sites of their form
+LIBRARIES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "cuBLASLt": (cublaslt.MODULE, cublaslt.CublasLt), "cuDNN": (cudnn_graphs.MODULE, cudnn_graphs.Cudnn)}
 
 
 def setting() -> str:
@@ -34,76 +37,90 @@ def setting() -> str:
 
 
 class Libraries:
-    """NVIDIA's libraries on a device. cache, parts: where choices are remembered, and what else they depend on. notes:
-    why a library that the process was to use is not there, by its module."""
+    """NVIDIA's libraries on a device, each found when something is asked of it. cache, parts: where choices are
+    remembered, and what else they depend on. missing: why a library is not there, by its name."""
 
-    def __init__(self, memory: Allocator, cache: Cache | None = None, parts: dict[str, str] | None = None):
+    def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None):
         self.memory, self.cache, self.way, self.tf32 = memory, cache, setting(), env.tf32()
-        self.notes: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+        self._parts = {**(parts or {}), "device": memory.device.name, "tf32": str(self.tf32), "choice": self.way}
         self._workspace, self._lock = Workspace(memory), Lock()
         self._found: dict[str, Any] = {}
-        if self.way != NEVER:
-            for name, module, make in (("cuBLASLt", cublaslt.MODULE, cublaslt.CublasLt),
-                                       ("cuDNN", cudnn_graphs.MODULE, cudnn_graphs.Cudnn)):
-                self._find(name, module, make)
-        versions = {each.version: "" for each in self._found.values()}
-        self._parts = {**(parts or {}), "device": memory.device.name, "libraries": ", ".join(versions),
-                       "tf32": str(self.tf32), "choice": self.way}
         self._calls: dict[Form, LibraryCall | None] = {}
+        self._wins: dict[Form, bool] = {}
 
-    def _find(self, name: str, module: str, make: Callable[..., Any]) -> None:
-        device = self.memory.device
-        try:
-            found = make(device.library(module), device, self._workspace, self.tf32)
-            self._found[name] = found if found.version else None
-        except ImportError as error:
-            self.notes[module] = str(error)
-        except Exception as error:  # of the library, whatever it is: mxc's kernels do its work
-            self.notes[module] = f"{type(error).__name__}: {error}"
-            warnings.warn(f"gpu({device.number}): {name} cannot be used, so mxc's kernels are: {self.notes[module]}",
-                          RuntimeWarning, stacklevel=2)
-
-    def form(self, kernel: object) -> Form | None:
-        """What a library that is there would compute for a kernel."""
-        found = form_of(kernel) if self._found and isinstance(kernel, CallKernel) else None
-        return found if found is not None and found.library in self._found else None
+    def has(self, kernel: object) -> bool:
+        """Whether a library has a call for what a kernel does."""
+        form = form_of(kernel) if self.way != NEVER and isinstance(kernel, CallKernel) else None
+        return form is not None and self._call(form) is not None
 
     def taken(self, kernel: CallKernel, numbers: Sequence[int], own: Callable[[Sequence[int]], Launch],
               ) -> LibraryCall | None:
         """The call that a launch of a kernel's code with these integers becomes; None where it stays a launch. own:
         that launch, with its buffers at these addresses."""
-        if not self._found or form_of(kernel) is None:
+        if self.way == NEVER or form_of(kernel) is None:
             return None
-        form = self.form(with_numbers(kernel, numbers))
-        if form is None:
+        form = form_of(with_numbers(kernel, numbers))
+        call = self._call(form) if form is not None else None
+        if form is None or call is None:
             return None
         with self._lock:
-            if form not in self._calls:
+            if form not in self._wins:
+                try:
+                    self._wins[form] = self._chosen(form, call, len(kernel.buffers), own)
+                except OutOfMemoryError:  # there may be more memory later
+                    return None
+            return call if self._wins[form] else None
+
+    def _library(self, name: str) -> Any:
+        """The library of that name; None where it is not there, which is found out once."""
+        if name in self.missing or name in self._found:
+            return self._found.get(name)
+        device, (module, make) = self.memory.device, LIBRARIES[name]
+        try:
+            self._found[name] = make(device.library(module), device, self._workspace, self.tf32)
+        except ImportError as error:
+            self.missing[name] = str(error)
+        except Exception as error:  # of the library, whatever it is: mxc's kernels do its work
+            self.missing[name] = f"{type(error).__name__}: {error}"
+            warnings.warn(f"gpu({device.number}): {name} cannot be used, so mxc's kernels are: {self.missing[name]}",
+                          RuntimeWarning, stacklevel=2)
+        return self._found.get(name)
+
+    def _call(self, form: Form) -> LibraryCall | None:
+        """The call of a form; None where there is none."""
+        with self._lock:
+            library = self._library(form.library)
+            if library is not None and form not in self._calls:
                 while len(self._calls) >= MOST_CALLS:
                     del self._calls[next(iter(self._calls))]
                 try:
-                    self._calls[form] = self._chosen(form, len(kernel.buffers), own)
+                    self._calls[form] = library.call(form)
+                except LibraryLacks as error:
+                    self._calls[form] = None
+                    self._tell(str(error))
                 except OutOfMemoryError:  # there may be more memory later
                     return None
-            return self._calls[form]
+            return self._calls[form] if library is not None else None
 
-    def _chosen(self, form: Form, buffers: int, own: Callable[[Sequence[int]], Launch]) -> LibraryCall | None:
-        key = entry_key(f"{form!r}\n", self._parts)
+    def _chosen(self, form: Form, call: LibraryCall, buffers: int, own: Callable[[Sequence[int]], Launch]) -> bool:
+        """Whether the library computes a form from now on: as it is remembered, or by a trial."""
+        parts = {**self._parts, "library": self._found[form.library].version}
+        key = entry_key(f"{form!r}\n", parts)
         known = self.cache.get(key) if self.cache is not None else None
-        if known == OWN:
-            return None
-        try:
-            call: LibraryCall = self._found[form.library].call(form)
-            if known == LIBRARY:
-                return call
-            outcome = self._tried(form, buffers, own, call)
-            wins = outcome.agrees and (self.way == ALWAYS or outcome.library < outcome.own)
-            reason = f"own {outcome.own * 1e6:.1f} us, library {outcome.library * 1e6:.1f} us, off {outcome.off:.2g}"
-        except LibraryLacks as error:
-            wins, reason = False, str(error)
+        if known is not None:
+            return known == LIBRARY
+        outcome = self._tried(form, buffers, own, call)
+        wins = outcome.agrees and (self.way == ALWAYS or outcome.library < outcome.own)
+        reason = f"mxc {outcome.own * 1e6:.1f} us, the library {outcome.library * 1e6:.1f} us, off {outcome.off:.2g}"
+        self._tell(f"{form.text()}: {'taken' if wins else 'not taken'}: {reason}")
         if self.cache is not None:
-            self.cache.put(key, self._parts, LIBRARY if wins else OWN, form.text(), reason)
-        return call if wins else None
+            self.cache.put(key, parts, LIBRARY if wins else OWN, form.text(), reason)
+        return wins
+
+    def _tell(self, text: str) -> None:
+        if env.debug_level() >= 2:
+            print(f"mxc: gpu({self.memory.device.number}): {text}", file=sys.stderr)
 
     def _tried(self, form: Form, buffers: int, own: Callable[[Sequence[int]], Launch], call: LibraryCall) -> Outcome:
         """What a trial finds. Raises MXNetError where the device fails in it."""
@@ -127,7 +144,6 @@ class Libraries:
 
 
 def library_of(kernel: object) -> str:
-    """The library that may be taken for a kernel where it is there, for people; "" for none. A sum in parts is whole
-    then."""
+    """The library that may be taken for a kernel where it is there, for people; "" for none."""
     form = form_of(kernel) if isinstance(kernel, CallKernel) else None
     return "" if form is None else form.library
