@@ -9,7 +9,7 @@ import pytest
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cuda import driver
-from mxc.compiler.targets.cuda.device import Launch
+from mxc.compiler.targets.cuda.device import Launch, LibraryCall
 
 bindings = pytest.importorskip("cuda.bindings.driver", reason="the extra cuda is not installed")
 
@@ -26,6 +26,7 @@ class Driver:
     CUDA_KERNEL_NODE_PARAMS = bindings.CUDA_KERNEL_NODE_PARAMS
     CUdevice_attribute = SimpleNamespace(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=9,
                                          CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=0)
+    CUstream_flags, CUstreamCaptureMode = bindings.CUstream_flags, bindings.CUstreamCaptureMode
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -45,7 +46,16 @@ class Driver:
             return 0, len(self.nodes)
         if name == "cuGraphExecKernelNodeSetParams":
             self.nodes[rest[1] - 1] = self._read(rest[2])
-        given = {"cuDeviceGetAttribute": rest[0], "cuDeviceGetName": b"a stand-in\0",
+        if name == "cuGraphAddChildGraphNode":
+            assert rest[1] == ([len(self.nodes)] if self.nodes else []) and rest[2] == len(rest[1])
+            self.nodes.append(rest[3])
+            return 0, len(self.nodes)
+        if name == "cuGraphExecChildGraphNodeSetParams":
+            self.nodes[rest[1] - 1] = rest[2]
+        if name == "cuStreamBeginCapture":
+            assert rest[0] == 12 and rest[1] == bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        given = {"cuStreamCreate": 12 if self.calls.count("cuStreamCreate") == 2 else 11,  # the second one records
+                 "cuDeviceGetAttribute": rest[0], "cuDeviceGetName": b"a stand-in\0",
                  "cuGetErrorString": b"invalid argument", "cuGraphInstantiate": "executable"}
         return 0, given.get(name, name)
 
@@ -79,6 +89,39 @@ def test_a_graph_is_made_changed_launched_and_dropped(gpu: driver.Gpu) -> None:
     said.calls.clear()
     del graph
     assert said.calls == ["cuCtxSetCurrent", "cuGraphExecDestroy", "cuGraphDestroy"]
+
+
+class Call(LibraryCall):
+    """What a library would do. seen: streams and addresses."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, list[int]]] = []
+
+    def begin(self, stream: int, addresses: Any) -> None:
+        if 666 in addresses:
+            raise MXNetError("not these addresses")
+        self.seen.append((stream, list(addresses)))
+
+    def offsets(self) -> list[tuple[int, int]]:
+        return [(0, 4)]
+
+
+def test_calls_of_libraries(gpu: driver.Gpu) -> None:
+    """They run on the device's stream, and are recorded for graphs on one of their own."""
+    said: Any = gpu._driver
+    call = Call()
+    launch = Launch(call, 1, 1, [(0x1000, "float32"), (8, "int64")])
+    gpu.launch(launch)
+    assert call.seen == [(11, [0x1000, 8])] and gpu.call(lambda stream: stream) == 11
+    graph = gpu.graph([launches()[0], launch])
+    assert call.seen[1:] == [(12, [0x1000, 8])] and said.nodes[1] == "cuStreamEndCapture"
+    assert said.calls[-2:] == ["cuGraphDestroy", "cuGraphInstantiate"]  # the graph has a copy of what was recorded
+    gpu.change(graph, 1, launch._replace(pointers=[(0x2000, "float32"), (8, "int64")]))
+    assert call.seen[2:] == [(12, [0x2000, 8])] and said.calls.count("cuStreamCreate") == 2
+    with pytest.raises(MXNetError, match="not these addresses"):
+        gpu.change(graph, 1, launch._replace(pointers=[(666, "float32")]))
+    assert said.calls[-2:] == ["cuStreamEndCapture", "cuGraphDestroy"]
+    assert not call.takes([0x1000], 16) and call.takes([0x100C], 16)
 
 
 @pytest.mark.parametrize("call", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate"])

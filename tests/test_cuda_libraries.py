@@ -1,5 +1,5 @@
-"""NVIDIA's libraries in the place of kernels: which call sites, with which calls, and what comes out. The libraries are
-stand-ins (nvidia_stand_ins.py); on a GPU nothing of it is seen."""
+"""NVIDIA's libraries in the place of kernels: which call sites, with which calls, and what these compute. The libraries
+are stand-ins (nvidia_stand_ins.py); on a GPU nothing of it is seen."""
 from __future__ import annotations
 
 import importlib
@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import cuda_library_sites
 import numpy as np
 import pytest
-from cuda_runs import Plain, simulated
+from cuda_runs import Plain
 from library_cases import GEMMS, KINDS, WINDOWS, convolution_case, dense, gemm_case, widened
 from nvidia_stand_ins import CublasLt, Cudnn, Graph, GraphTensor
 
-from mxc.compiler.error import MXNetError, SettingError
+from mxc.compiler.error import MXNetError, SettingError, TargetError
 from mxc.compiler.kernel import interpret_calls, ir
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.ir import CallKernel, Store
@@ -289,153 +290,13 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         choice.setting()
 
 
-PROGRAM = """
-import os, warnings
-import numpy as np
-from cuda_runs import Plain, run, target_of
-from library_cases import WINDOWS, GEMMS, check, convolution_case, gemm_case
-from nvidia_stand_ins import CublasLt, Cudnn
-from mxc.compiler.targets.cuda.simulator import SimulatedGpu
-from mxc.compiler.targets.cuda.blocks import SIMULATED
-lt, dnn, plain = CublasLt(), Cudnn(), Plain()
-SimulatedGpu.libraries = {"nvmath.bindings.cublasLt": lt, "cudnn": dnn}
-warnings.simplefilter("error")
-
-class Runs:
-    def run(self, call, arrays):
-        run(call, arrays)
-
-def product(m=5, n=6, k=7):
-    return gemm_case((1, m, n, k, "float32", False, True, False), plain)
-"""
-
-
-def test_call_sites_are_tried_and_taken() -> None:
-    """Each form is tried once; what is wrong, treats NaN in another way or is not there leaves mxc's kernel."""
-    simulated(PROGRAM + """
-check(*product(), Runs())
-assert len(lt.calls) == 3, lt.calls  # twice in the trial, for the numbers and for NaN
-check(*product(), Runs())
-assert len(lt.calls) == 4
-check(*convolution_case("data", WINDOWS["one pixel"], "float32", plain, packed=False), Runs())
-assert dnn.calls == ["float32 data"] * 3
-assert {size for size in target_of(SIMULATED).launcher.memory._held} == set(), "trials give their memory back"
-
-lt.lacks = True
-check(*product(m=4), Runs())
-lt.lacks = False
-assert len(lt.calls) == 4
-lt.scaled = 1.001
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    check(*product(n=4), Runs())
-assert "cuBLASLt float32 4x5x7" in str(told[0].message) and "differs by 0.001" in str(told[0].message), told
-lt.scaled = 1.0
-count = len(lt.calls)
-check(*product(n=4), Runs())
-assert len(lt.calls) == count
-
-from dataclasses import replace
-from mxc.compiler.kernel import ir
-def clipped(k):
-    call, arrays = product(k=k)
-    value = ir.apply("max", ir.acc(0, "float32"), ir.const(0.0, "float32"))
-    return replace(call, stores=(replace(call.stores[0], value=value),)), arrays
-check(*clipped(8), Runs())
-assert lt.calls[-1].endswith("epilogue 2"), lt.calls
-lt.clips_nan = True
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    check(*clipped(9), Runs())
-assert "treats NaN in another way" in str(told[0].message), told
-""", settings={"MXC_CUDA_LIBRARIES": "always"})
-
-
-def test_the_faster_one_is_taken_and_remembered(tmp_path: Any) -> None:
-    simulated(PROGRAM + f"""
-from pathlib import Path
-from mxc.compiler.cache import Cache
-from mxc.compiler.targets.cuda.allocator import Allocator
-from mxc.compiler.targets.cuda.nvidia import trial
-from mxc.compiler.targets.cuda.nvidia.choice import Libraries
-from mxc.compiler.targets.cuda.target import SimulatedTarget
-import cuda_runs
-
-def fresh():  # as in another process
-    target = SimulatedTarget(Allocator(SimulatedGpu(0)))
-    target.launcher.libraries = Libraries(target.launcher.memory, Cache(Path({str(tmp_path)!r})))
-    cuda_runs.target_of = lambda blocks: target
-    lt.calls.clear()
-
-for m, times in ((5, (2.0, 1.0)), (6, (1.0, 2.0))):
-    seconds = trial.Trial._seconds
-    trial.Trial._seconds = lambda self, times=times: (seconds(self), times)[1]
-    for attempt in range(2):
-        fresh()
-        check(*product(m=m), Runs())
-        tried = len(lt.calls) - (m == 5)
-        assert tried > 5 if attempt == 0 else tried == 0, (m, attempt, lt.calls)
-    trial.Trial._seconds = seconds
-""")
-
-
-def test_without_libraries() -> None:
-    simulated(PROGRAM + """
-check(*product(), Runs())
-assert not lt.calls and not target_of(SIMULATED).launcher.libraries.has(product()[0])
-""", settings={"MXC_CUDA_LIBRARIES": "never"})
-    simulated(PROGRAM + """
-SimulatedGpu.libraries = {"cudnn": dnn}
-check(*product(), Runs())
-assert target_of(SIMULATED).launcher.libraries.missing == {
-    "cuBLASLt": "nothing stands in for nvmath.bindings.cublasLt"}
-""", settings={"MXC_CUDA_LIBRARIES": "always"})
-    simulated(PROGRAM + """
-def create():
-    raise OSError("libcublasLt.so.13 is broken")
-lt.create = create
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    check(*product(), Runs())
-assert "cuBLASLt cannot be used, so mxc's kernels are: OSError: libcublasLt.so.13 is broken" in str(told[0].message)
-""", settings={"MXC_CUDA_LIBRARIES": "always"})
-
-
-def test_a_network_is_trained_by_libraries() -> None:
-    """Inference and gradients of a small network, against the CPU; its call sites, in their order."""
-    simulated("""
-import numpy as np
-from nvidia_stand_ins import CublasLt, Cudnn
-from mxc.compiler.targets.cuda.simulator import SimulatedGpu
-lt, dnn = CublasLt(), Cudnn()
-SimulatedGpu.libraries = {"nvmath.bindings.cublasLt": lt, "cudnn": dnn}
-import mxc as mx
-
-data = mx.sym.var("data")
-net = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, pad=(1, 1), name="conv")
-net = mx.sym.Activation(net, act_type="relu")
-net = mx.sym.FullyConnected(net, num_hidden=5, name="fc")
-shapes = {"data": (2, 3, 5, 5)}
-rng = np.random.default_rng(0)
-arrays = {name: rng.standard_normal(shape).astype("float32") for name, shape in zip(
-    net.list_arguments(), net.infer_shape(**shapes)[0])}
-found = []
-for place in (mx.cpu(), mx.gpu(0)):
-    args = {name: mx.nd.array(value, ctx=place) for name, value in arrays.items()}
-    grads = {name: mx.nd.zeros(value.shape, ctx=place) for name, value in arrays.items()}
-    run = net.bind(place, args, args_grad=grads)
-    for _ in range(3):  # the second and the third run are graphs of launches
-        lt.calls.clear(), dnn.calls.clear()
-        out = run.forward(is_train=True)[0]
-        run.backward(mx.nd.ones(out.shape, ctx=place))
-        mx.nd.waitall()
-    found.append([out.asnumpy(), *(grads[name].asnumpy() for name in sorted(grads))])
-for a, b in zip(*found):
-    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-assert len(lt.calls) == 3, lt.calls
-assert dnn.calls == ["float32 forward bias relu", "float32 data", "float32 weight"] or sorted(dnn.calls) == sorted(
-    ["float32 forward bias relu", "float32 weight", "float32 data"]), dnn.calls
-""", settings={"MXC_CUDA_LIBRARIES": "always"})
+def test_the_call_sites_of_networks() -> None:
+    """Which call sites a library may take, and with which call (`python tests/cuda_library_sites.py --write`)."""
+    try:
+        found = cuda_library_sites.golden()
+    except TargetError as error:
+        pytest.skip(str(error))
+    assert found == cuda_library_sites.GOLDEN.read_text()
 
 
 # -- the real packages, where they are

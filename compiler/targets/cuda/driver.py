@@ -179,15 +179,15 @@ class Gpu:
         with self._recording:
             if self._recorder is None:
                 self._recorder = self._done("make a stream", self._driver.cuStreamCreate(
-                    self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+                    int(self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
             self._done("record a library's call", self._driver.cuStreamBeginCapture(
                 self._recorder, self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
             try:
                 launch.function.begin(int(self._recorder), [address for address, _ in launch.pointers])
-            except BaseException:
+            except BaseException:  # what was recorded before it is dropped, if the driver gives it at all
                 code, *made = self._driver.cuStreamEndCapture(self._recorder)
-                if int(code) == 0 and made:
-                    self._driver.cuGraphDestroy(made[0])
+                if int(code) == 0:
+                    self._driver.cuGraphDestroy(*made)
                 raise
             return self._done("record a library's call", self._driver.cuStreamEndCapture(self._recorder))
 

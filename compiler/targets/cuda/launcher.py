@@ -147,19 +147,29 @@ class GpuLauncher:
 
     def _graph(self, table: Table) -> Any:
         """The table's graph, as its rows are now."""
-        device = self.memory.device
-        changed = {number: self._row(table, number) for number in table.changed}
-        if table.graph is not None and any(launch.function is not table.functions[number]
-                                           for number, launch in changed.items()):
-            table.graph = None  # a graph keeps what it launches
+        if table.graph is not None and not self._changed(table):
+            table.graph = None
         if table.graph is None:
             launches = [self._row(table, number) for number in range(len(table.rows))]
-            table.graph, table.functions = device.graph(launches), [launch.function for launch in launches]
-        else:
-            for number, launch in changed.items():
-                device.change(table.graph, number, launch)
+            table.graph = self.memory.device.graph(launches)
+            table.functions = [launch.function for launch in launches]
         table.changed.clear()
         return table.graph
+
+    def _changed(self, table: Table) -> bool:
+        """Puts the addresses of changed rows into the table's graph; False where it has to be made anew: one keeps what
+        it launches, and of a library's call the driver may not take a change."""
+        changed = {number: self._row(table, number) for number in table.changed}
+        if any(launch.function is not table.functions[number] for number, launch in changed.items()):
+            return False
+        for number, launch in changed.items():
+            try:
+                self.memory.device.change(table.graph, number, launch)
+            except MXNetError:
+                if not isinstance(launch.function, LibraryCall):
+                    raise
+                return False
+        return True
 
     def _row(self, table: Table, number: int) -> Launch:
         row = table.rows[number]

@@ -42,7 +42,8 @@ class _Gpu:
         self.launcher, self._addresses = launcher, {}
         depths = UNMEASURED.depths
         assert depths is not None
-        self.prefers = replace(UNMEASURED, depths=replace(depths, whole=launcher.libraries.has))
+        libraries = launcher.libraries
+        self.prefers = replace(UNMEASURED, depths=replace(depths, whole=libraries.has, apart=libraries.has_bare))
 
     def _loaded(self, key: str, entry: Entry) -> None:
         self.launcher.entries.append(entry)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 FASTER, ALWAYS, NEVER = WAYS = ("faster", "always", "never")  # the values of MXC_CUDA_LIBRARIES
 OWN, LIBRARY = b"own", b"library"  # what is remembered of a call site
+# Not measured. The products of a sum from which on an epilogue that no library has is a kernel of its own. A float32
+# that is written and read once more takes an H100 as long as about 50 products of mxc's kernel, by what estimate.py
+# assumes; another launch, and libraries that are only a little faster, ask for more.
+DEEP = 256
 MOST_CALLS = 1024  # calls that are kept for further call sites of their form
 LIBRARIES: dict[str, tuple[str, Callable[..., Any]]] = {
     "cuBLASLt": (cublaslt.MODULE, cublaslt.CublasLt), "cuDNN": (cudnn_graphs.MODULE, cudnn_graphs.Cudnn)}
@@ -53,6 +57,10 @@ class Libraries:
         """Whether a library has a call for what a kernel does."""
         form = form_of(kernel) if self.way != NEVER and isinstance(kernel, CallKernel) else None
         return form is not None and self._call(form) is not None
+
+    def has_bare(self, kernel: object) -> bool:
+        """Whether a library is asked for a product without an epilogue, which runs as a kernel of its own then."""
+        return isinstance(kernel, CallKernel) and is_deep(kernel) and self.has(kernel)
 
     def taken(self, kernel: CallKernel, numbers: Sequence[int], own: Callable[[Sequence[int]], Launch],
               ) -> LibraryCall | None:
@@ -141,6 +149,12 @@ class Libraries:
             warnings.warn(f"{form.text()}: the library's result {what}, so mxc's kernel is used", RuntimeWarning,
                           stacklevel=2)
         return found
+
+
+def is_deep(kernel: CallKernel) -> bool:
+    """Whether a product's sums are so long that its epilogue may be a kernel of its own."""
+    form = form_of(kernel)
+    return form is not None and form.depth >= DEEP
 
 
 def library_of(kernel: object) -> str:
