@@ -16,8 +16,7 @@ import mxc as mx
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.planning import plan_graph
 from mxc.compiler.targets.cuda.ahead import UNMEASURED, CudaTarget
-from mxc.compiler.targets.cuda.nvidia.choice import is_deep
-from mxc.compiler.targets.cuda.nvidia.forms import form_of, with_numbers
+from mxc.compiler.targets.cuda.nvidia.forms import form_of, is_deep, with_numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "cuda_library_sites.txt"
 

@@ -17,13 +17,12 @@ from library_cases import GEMMS, KINDS, WINDOWS, convolution_case, dense, gemm_c
 from nvidia_stand_ins import CublasLt, Cudnn, Graph, GraphTensor
 
 from mxc.compiler.error import MXNetError, SettingError, TargetError
-from mxc.compiler.kernel import interpret_calls, ir
+from mxc.compiler.kernel import interpret_calls, ir, parts
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cuda.device import LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import choice, cublaslt, cudnn_graphs
-from mxc.compiler.targets.cuda.nvidia.choice import library_of
-from mxc.compiler.targets.cuda.nvidia.forms import Convolved, Product, form_of, with_numbers
+from mxc.compiler.targets.cuda.nvidia.forms import Convolved, Product, form_of, library_of, with_numbers
 from mxc.compiler.targets.cuda.nvidia.trial import allowed
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
 
@@ -206,7 +205,14 @@ def test_forms_as_text() -> None:
     assert first.text() == "cuBLASLt float32 3 of 10x13x20 TN pitches 20/20/10 bias relu"
     assert second.text() == ("cuDNN float16 forward 2x12x4x6x5 15x4x2x3x3 to 2x15x5x6x5 padding (1, 2, 1) "
                              "stride (1, 1, 1) dilation (1, 2, 1)")
-    assert library_of(biased) == "cuBLASLt" and library_of(convolved) == "cuDNN"
+    assert library_of(biased, biased.values()) == "cuBLASLt"
+    assert library_of(convolved, convolved.values()) == "cuDNN"
+    deep, _ = gemm_case((1, 8, 8, 512, "float32", False, True, False), plain)
+    in_parts = replace(deep, geometry=parts.parts(deep.geometry, 256))
+    ended, _ = with_epilogue(deep, arrays, ir.apply("tanh", TOTAL), [])
+    assert library_of(in_parts, in_parts.values()) == library_of(ended, ended.values()) == "cuBLASLt"
+    short, _ = with_epilogue(kernel, arrays, ir.apply("tanh", TOTAL), [])
+    assert library_of(short, short.values()) == ""
 
 
 def test_call_sites_that_share_code() -> None:

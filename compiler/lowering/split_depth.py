@@ -13,13 +13,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir, parts
-from mxc.compiler.kernel.ir import Accumulator, CallKernel, Kernel, LoopKernel, Store
+from mxc.compiler.kernel.ir import Accumulator, CallKernel, Kernel, LoopKernel
 from mxc.compiler.lowering.launches import Launch, Storage, divided
 from mxc.compiler.lowering.split_reduction import compact
 from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:
-    from mxc.compiler.kernel.geometry import Geometry
     from mxc.compiler.targets.preferences import Depths, Preferences
 
 
@@ -42,16 +41,9 @@ def in_parts(figures: Depths, kernel: CallKernel, storages: Sequence[Storage]) -
     if part == 0:
         return [(kernel, list(storages))]
     divided_up = parts.parts(kernel.geometry, part)
-    count, *axes = parts.output_axes(divided_up)
-    first = _dense(kernel, divided_up, ir.computing_dtype(kernel.geometry.dtype), (count, *axes))
+    count, *_ = parts.output_axes(divided_up)
+    first = parts.dense(kernel, divided_up, ir.computing_dtype(kernel.geometry.dtype))
     return _with_epilogue(kernel, first, storages, count)
-
-
-def _dense(kernel: CallKernel, geometry: Geometry[int], dtype: str, axes: tuple[int, ...]) -> CallKernel:
-    """A kernel that stores what a geometry computes, densely."""
-    strides = {axis: prod(axes[axis + 1:]) for axis in range(len(axes))}
-    store = Store(kernel.operands, calls.linear(strides), ir.acc(0, dtype))
-    return CallKernel(kernel.name, geometry, (*kernel.buffers[:kernel.operands], dtype), (store,))
 
 
 def _bare(kernel: CallKernel) -> CallKernel | None:
@@ -59,7 +51,7 @@ def _bare(kernel: CallKernel) -> CallKernel | None:
     dtype = kernel.geometry.dtype
     if any(v.op == "acc" and v.dtype != dtype for v in ir.walk(s.value for s in kernel.stores)):
         return None
-    return _dense(kernel, kernel.geometry, dtype, parts.output_axes(kernel.geometry))
+    return parts.dense(kernel, kernel.geometry, dtype)
 
 
 def _with_epilogue(kernel: CallKernel, first: CallKernel, storages: Sequence[Storage], count: int,

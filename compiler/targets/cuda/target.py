@@ -42,8 +42,9 @@ class _Gpu:
         self.launcher, self._addresses = launcher, {}
         depths = UNMEASURED.depths
         assert depths is not None
-        libraries = launcher.libraries
-        self.prefers = replace(UNMEASURED, depths=replace(depths, whole=libraries.has, apart=libraries.has_bare))
+        self.prefers = replace(UNMEASURED, depths=replace(
+            depths, whole=lambda kernel: launcher.libraries.has(kernel),
+            apart=lambda bare: launcher.libraries.has_bare(bare)))
 
     def _loaded(self, key: str, entry: Entry) -> None:
         self.launcher.entries.append(entry)

@@ -13,7 +13,7 @@ from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Launch, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import cublaslt, cudnn_graphs
-from mxc.compiler.targets.cuda.nvidia.forms import Form, form_of, with_numbers
+from mxc.compiler.targets.cuda.nvidia.forms import Form, form_of, is_deep, with_numbers
 from mxc.compiler.targets.cuda.nvidia.trial import Outcome, Trial
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 FASTER, ALWAYS, NEVER = WAYS = ("faster", "always", "never")  # the values of MXC_CUDA_LIBRARIES
 OWN, LIBRARY = b"own", b"library"  # what is remembered of a call site
-# Not measured. The products of a sum from which on an epilogue that no library has is a kernel of its own. A float32
-# that is written and read once more takes an H100 as long as about 50 products of mxc's kernel, by what estimate.py
-# assumes; another launch, and libraries that are only a little faster, ask for more.
-DEEP = 256
 MOST_CALLS = 1024  # calls that are kept for further call sites of their form
 LIBRARIES: dict[str, tuple[str, Callable[..., Any]]] = {
     "cuBLASLt": (cublaslt.MODULE, cublaslt.CublasLt), "cuDNN": (cudnn_graphs.MODULE, cudnn_graphs.Cudnn)}
@@ -42,10 +38,12 @@ def setting() -> str:
 
 class Libraries:
     """NVIDIA's libraries on a device, each found when something is asked of it. cache, parts: where choices are
-    remembered, and what else they depend on. missing: why a library is not there, by its name."""
+    remembered, and what else they depend on. way: of WAYS, by default as the environment says. missing: why a library
+    is not there, by its name."""
 
-    def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None):
-        self.memory, self.cache, self.way, self.tf32 = memory, cache, setting(), env.tf32()
+    def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None,
+                 way: str | None = None):
+        self.memory, self.cache, self.way, self.tf32 = memory, cache, way or setting(), env.tf32()
         self.missing: dict[str, str] = {}
         self._parts = {**(parts or {}), "device": memory.device.name, "tf32": str(self.tf32), "choice": self.way}
         self._workspace, self._lock = Workspace(memory), Lock()
@@ -149,15 +147,3 @@ class Libraries:
             warnings.warn(f"{form.text()}: the library's result {what}, so mxc's kernel is used", RuntimeWarning,
                           stacklevel=2)
         return found
-
-
-def is_deep(kernel: CallKernel) -> bool:
-    """Whether a product's sums are so long that its epilogue may be a kernel of its own."""
-    form = form_of(kernel)
-    return form is not None and form.depth >= DEEP
-
-
-def library_of(kernel: object) -> str:
-    """The library that may be taken for a kernel where it is there, for people; "" for none."""
-    form = form_of(kernel) if isinstance(kernel, CallKernel) else None
-    return "" if form is None else form.library

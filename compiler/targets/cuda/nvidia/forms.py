@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from mxc.compiler.kernel import calls, geometry, ir
+from mxc.compiler.kernel import calls, geometry, ir, parts
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cuda.nvidia import epilogues
 from mxc.compiler.targets.cuda.nvidia.epilogues import Epilogue, Place
@@ -17,6 +17,10 @@ from mxc.compiler.targets.cuda.nvidia.epilogues import Epilogue, Place
 MOST = (1 << 31) - 1  # rows, columns and batches: the libraries count them with 32 bits
 OF_PRODUCTS = ("float16", "bfloat16", "float32", "float64")
 OF_CONVOLUTIONS = ("float16", "bfloat16", "float32")
+# Not measured. The products of a sum from which on an epilogue that no library has is a kernel of its own. A float32
+# that is written and read once more takes an H100 as long as about 50 products of mxc's kernel, by what estimate.py
+# assumes; another launch, and libraries that are only a little faster, ask for more.
+DEEP = 256
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,25 @@ def _extents(g: Any) -> tuple[int, ...]:
         return g.batch, g.m, g.n, g.k
     w = g.window
     return (w.batch, w.groups * w.channels, w.groups * w.filters, *w.data, *w.out, *w.kernel)
+
+
+def is_deep(kernel: CallKernel) -> bool:
+    """Whether a product's sums are so long that its epilogue may be a kernel of its own."""
+    form = form_of(kernel)
+    return form is not None and form.depth >= DEEP
+
+
+def library_of(kernel: CallKernel, numbers: Sequence[int]) -> str:
+    """The library that may compute a launch with these integers where it is there; "" for none."""
+    made = with_numbers(kernel, numbers)
+    if (form := form_of(made)) is not None:
+        return form.library
+    g: Any = made.geometry
+    g = g.whole if isinstance(g, geometry.Parts) else g
+    if parts.sums(g) is None:
+        return ""
+    form = form_of(parts.dense(made, g, g.dtype))
+    return "" if form is None or form.depth < DEEP else form.library
 
 
 def with_numbers(kernel: CallKernel, numbers: Sequence[int]) -> CallKernel:
