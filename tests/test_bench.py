@@ -313,5 +313,6 @@ def test_the_check_of_a_gpu_is_rehearsed(tmp_path: Path) -> None:
     rows = json.loads(told.read_text())["rows"]
     assert [(row["name"], row["verdict"]) for row in rows] == [("a copy", "ok"), ("softmax", "ok"),
                                                                ("sgemm 5x9x7", "ok")]
+    assert {"kernel", "library"} <= set(rows[2]["peers"]) and not {"kernel", "library"} & set(rows[1]["peers"])
     assert "0 FAILED" in done.stdout
 

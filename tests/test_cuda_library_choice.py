@@ -194,3 +194,18 @@ assert len(lt.calls) == 3, lt.calls
 assert dnn.calls == ["float32 forward bias relu", "float32 data", "float32 weight"] or sorted(dnn.calls) == sorted(
     ["float32 forward bias relu", "float32 weight", "float32 data"]), dnn.calls
 """, settings={"MXC_CUDA_LIBRARIES": "always"})
+
+
+def test_the_checks_for_a_gpu() -> None:
+    """tests/gpu_check.py's, of which some are run here."""
+    simulated(PROGRAM + """
+import gpu_check
+names = []
+for name, check in gpu_check.by_libraries(("cuBLASLt", "cuDNN")):
+    names.append(name)
+    if name in ("cuBLASLt (1, 64, 64, 16) float16 (False, True)", "cuDNN 1d forward float32, bias, relu",
+                "cuDNN 1d weight float16"):
+        check()
+assert len(names) == len(set(names)) > 60 and len(lt.calls) == 3 and len(dnn.calls) == 6
+assert not list(gpu_check.by_libraries(()))
+""", settings={"MXC_SIMULATED_GPUS": "1"})

@@ -39,7 +39,7 @@ def setting() -> str:
 class Libraries:
     """NVIDIA's libraries on a device, each found when something is asked of it. cache, parts: where choices are
     remembered, and what else they depend on. way: of WAYS, by default as the environment says. missing: why a library
-    is not there, by its name."""
+    is not there, by its name. choices: whether a library computes a form, of those that were asked for."""
 
     def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None,
                  way: str | None = None):
@@ -49,7 +49,7 @@ class Libraries:
         self._workspace, self._lock = Workspace(memory), Lock()
         self._found: dict[str, Any] = {}
         self._calls: dict[Form, LibraryCall | None] = {}
-        self._wins: dict[Form, bool] = {}
+        self.choices: dict[Form, bool] = {}
 
     def has(self, kernel: object) -> bool:
         """Whether a library has a call for what a kernel does."""
@@ -71,12 +71,12 @@ class Libraries:
         if form is None or call is None:
             return None
         with self._lock:
-            if form not in self._wins:
+            if form not in self.choices:
                 try:
-                    self._wins[form] = self._chosen(form, call, len(kernel.buffers), own)
+                    self.choices[form] = self._chosen(form, call, len(kernel.buffers), own)
                 except OutOfMemoryError:  # there may be more memory later
                     return None
-            return call if self._wins[form] else None
+            return call if self.choices[form] else None
 
     def _library(self, name: str) -> Any:
         """The library of that name; None where it is not there, which is found out once."""
