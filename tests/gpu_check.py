@@ -194,7 +194,7 @@ def by_libraries(names: Collection[str]) -> Iterator[Check]:
     libraries.way = "always"
 
     def taken(case: tuple[Any, list[np.ndarray]]) -> None:
-        assert libraries.has(case[0]), libraries.missing or "it has no call for this"
+        assert libraries.has(case[0]), (libraries.missing, [*libraries.refused.values()][-1:])
         check(*case, BY_LIBRARY)
 
     cases = [(f"cuBLASLt {sizes} {dtype} {ways}", gemm_case((*sizes, dtype, *ways, False), plain), 2)

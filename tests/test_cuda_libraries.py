@@ -23,6 +23,7 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cuda.device import LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import choice, cublaslt, cudnn_graphs
 from mxc.compiler.targets.cuda.nvidia.forms import Convolved, Product, form_of, library_of, with_numbers
+from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 from mxc.compiler.targets.cuda.nvidia.trial import allowed
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
 
@@ -47,11 +48,14 @@ class Host:
         return address + -address % 64
 
 
-def of(made: Any, tf32: bool = False) -> Any:
+EXACT = Rounding()
+
+
+def of(made: Any, rounding: Rounding = EXACT) -> Any:
     """A library with a stand-in for its module."""
     host: Any = Host()
     kind: Any = cublaslt.CublasLt if isinstance(made, CublasLt) else cudnn_graphs.Cudnn
-    return kind(made, host, Workspace(host), tf32)
+    return kind(made, host, Workspace(host), rounding)
 
 
 def check(kernel: CallKernel, arrays: Sequence[np.ndarray], library: Any) -> None:
@@ -72,7 +76,7 @@ def check(kernel: CallKernel, arrays: Sequence[np.ndarray], library: Any) -> Non
     got = host.kept[-1][offset:offset + arrays[-1].nbytes].view(arrays[-1].dtype)
     wanted, found = widened(expected[-1]), widened(got)
     scale = max(1e-3, float(np.abs(wanted).max()))
-    np.testing.assert_allclose(found / scale, wanted / scale, rtol=0, atol=allowed(form, False))
+    np.testing.assert_allclose(found / scale, wanted / scale, rtol=0, atol=allowed(form, EXACT))
 
 
 PRODUCTS = [case for case in GEMMS if not case[7] and case[3] and min(case[:3])]
@@ -227,15 +231,18 @@ def test_types_of_sums_and_tf32() -> None:
     """float32 is not rounded to TF32 unless that is asked for, and no bits depend on the run."""
     form = form_of(gemm_case(GEMMS[1], plain)[0])
     for tf32, compute in ((False, 68), (True, 77)):
-        library = of(CublasLt(), tf32)
+        library = of(CublasLt(), Rounding(tf32))
         call = library.call(form)
         assert library.lt._made[call._product].compute == compute
         assert [made.attributes[3] for made in library.lt._made.values() if made.kind == "preference"] == [2]
-    for dtype, tf32, there in (("float32", False, True), ("float32", True, False), ("float16", False, False)):
+    strict = Rounding(strict=True)
+    for dtype, rounding, cores, winograd in (
+            ("float32", EXACT, True, False), ("float32", Rounding(tf32=True), False, False),
+            ("float32", strict, True, True), ("float16", EXACT, False, True)):
         made = form_of(convolution_case("forward", WINDOWS["same"], dtype, plain, packed=False)[0])
-        notes = of(Cudnn(), tf32).call(made)._graph.notes
-        assert ("TENSOR_CORE" in notes) is there and "NONDETERMINISTIC" in notes
-        assert ("WINOGRAD" in notes) is (dtype == "float16")
+        notes = of(Cudnn(), rounding).call(made)._graph.notes
+        assert ("TENSOR_CORE" in notes) is cores and "NONDETERMINISTIC" in notes
+        assert ("WINOGRAD" in notes) is winograd
 
 
 def test_descriptions_are_given_back() -> None:

@@ -132,6 +132,14 @@ for moved, called, changing in ((0, 2, change), (0, 2, change), (4, 1, change), 
     memory.read(places[2] + moved, found)
     expected = arrays[0].reshape(5, 7) @ arrays[1].reshape(6, 7).T
     np.testing.assert_allclose(found.reshape(5, 6), expected, rtol=1e-5, atol=1e-5)
+
+SimulatedGpu.graph = lambda self, launches: refused(self, None, 0, None)
+table = target.launcher.table(rows)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        target.launcher.run(table)
+assert len(lt.calls) == 6 and len(told) == 1 and "one by one: no such change" in str(told[0].message), told
 """, settings={"MXC_CUDA_LIBRARIES": "always"})
 
 

@@ -1,6 +1,7 @@
 """Launches kernels of a GPU in the order of a table's rows."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,7 +62,7 @@ class LaunchRow:
 class Table:
     """Rows in their order. The integers of all of them lie in one piece of the device's memory, which goes with the
     table. graph: the launches as the device takes them at once, from the second of the `runs` on, with these
-    `functions`. changed: the numbers of rows that have other addresses than there."""
+    `functions`. changed: the numbers of rows that have other addresses than there. apart: there can be no graph."""
 
     memory: Allocator
     rows: list[LaunchRow]
@@ -71,6 +72,7 @@ class Table:
     functions: list[Any] = field(default_factory=list)
     runs: int = 0
     changed: set[int] = field(default_factory=set)
+    apart: bool = False
 
     def __del__(self) -> None:
         if self.integers:
@@ -122,9 +124,10 @@ class GpuLauncher:
         kernel that failed, or the last ones that were begun when the device noticed."""
         device = self.memory.device
         table.runs += 1
+        graph = self._graph(table) if table.runs > 1 and len(table.rows) > 1 and not table.apart else None
         try:
-            if table.runs > 1 and len(table.rows) > 1:
-                device.begin(self._graph(table))
+            if graph is not None:
+                device.begin(graph)
             else:
                 for number in range(len(table.rows)):
                     self._launch(table, number)
@@ -146,12 +149,19 @@ class GpuLauncher:
             raise LaunchFailed(number) from error
 
     def _graph(self, table: Table) -> Any:
-        """The table's graph, as its rows are now."""
+        """The table's graph, as its rows are now; None where a library's call cannot be a part of one."""
         if table.graph is not None and not self._changed(table):
             table.graph = None
         if table.graph is None:
             launches = [self._row(table, number) for number in range(len(table.rows))]
-            table.graph = self.memory.device.graph(launches)
+            try:
+                table.graph = self.memory.device.graph(launches)
+            except MXNetError as error:
+                if not any(isinstance(launch.function, LibraryCall) for launch in launches):
+                    raise
+                table.apart = True
+                warnings.warn(f"a plan's kernels are launched one by one: {error}", RuntimeWarning, stacklevel=2)
+                return None
             table.functions = [launch.function for launch in launches]
         table.changed.clear()
         return table.graph

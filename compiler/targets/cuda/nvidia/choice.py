@@ -14,6 +14,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Launch, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import cublaslt, cudnn_graphs
 from mxc.compiler.targets.cuda.nvidia.forms import Form, form_of, is_deep, with_numbers
+from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 from mxc.compiler.targets.cuda.nvidia.trial import Outcome, Trial
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
 
@@ -39,13 +40,15 @@ def setting() -> str:
 class Libraries:
     """NVIDIA's libraries on a device, each found when something is asked of it. cache, parts: where choices are
     remembered, and what else they depend on. way: of WAYS, by default as the environment says. missing: why a library
-    is not there, by its name. choices: whether a library computes a form, of those that were asked for."""
+    is not there, by its name; refused: why it has no call for a form. choices: whether a library computes a form, of those that were asked for."""
 
     def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None,
                  way: str | None = None):
-        self.memory, self.cache, self.way, self.tf32 = memory, cache, way or setting(), env.tf32()
+        self.memory, self.cache, self.way, self.rounding = memory, cache, way or setting(), Rounding.asked_for()
         self.missing: dict[str, str] = {}
-        self._parts = {**(parts or {}), "device": memory.device.name, "tf32": str(self.tf32), "choice": self.way}
+        self.refused: dict[Form, str] = {}
+        self._parts = {**(parts or {}), "device": memory.device.name, "rounding": str(self.rounding),
+                       "choice": self.way}
         self._workspace, self._lock = Workspace(memory), Lock()
         self._found: dict[str, Any] = {}
         self._calls: dict[Form, LibraryCall | None] = {}
@@ -84,7 +87,7 @@ class Libraries:
             return self._found.get(name)
         device, (module, make) = self.memory.device, LIBRARIES[name]
         try:
-            self._found[name] = make(device.library(module), device, self._workspace, self.tf32)
+            self._found[name] = make(device.library(module), device, self._workspace, self.rounding)
         except ImportError as error:
             self.missing[name] = str(error)
         except Exception as error:  # of the library, whatever it is: mxc's kernels do its work
@@ -99,11 +102,12 @@ class Libraries:
             library = self._library(form.library)
             if library is not None and form not in self._calls:
                 while len(self._calls) >= MOST_CALLS:
+                    self.refused.pop(next(iter(self._calls)), None)
                     del self._calls[next(iter(self._calls))]
                 try:
                     self._calls[form] = library.call(form)
                 except LibraryLacks as error:
-                    self._calls[form] = None
+                    self._calls[form], self.refused[form] = None, str(error)
                     self._tell(str(error))
                 except OutOfMemoryError:  # there may be more memory later
                     return None
@@ -135,7 +139,7 @@ class Libraries:
 
         trial = Trial(self.memory, form, buffers, own, called)
         try:
-            found = trial.outcome(self.tf32, self.way == FASTER)
+            found = trial.outcome(self.rounding, self.way == FASTER)
         except MXNetError as error:
             raise MXNetError(f"gpu({self.memory.device.number}): a trial of {form.text()} failed: {error}; with "
                              "MXC_CUDA_LIBRARIES=never mxc's kernels run alone") from error

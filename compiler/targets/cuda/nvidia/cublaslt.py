@@ -15,6 +15,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Device, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia.forms import Matrix, Product, Tensor
+from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 from mxc.compiler.targets.cuda.nvidia.workspace import ALIGNMENT, Workspace
 
 MODULE = "nvmath.bindings.cublasLt"
@@ -28,10 +29,10 @@ UNKNOWN = 256  # the address of a bias while there is none: heuristics may refus
 
 
 class CublasLt:
-    """The library on a device. lt: the bindings. tf32: whether float32 may be rounded to TF32."""
+    """The library on a device. lt: the bindings."""
 
-    def __init__(self, lt: Any, device: Device, workspace: Workspace, tf32: bool):
-        self.lt, self.device, self.workspace, self.tf32 = lt, device, workspace, tf32
+    def __init__(self, lt: Any, device: Device, workspace: Workspace, rounding: Rounding):
+        self.lt, self.device, self.workspace, self.rounding = lt, device, workspace, rounding
         self.lock = Lock()  # a call's bias is a part of its description
         self.handle = device.call(lambda stream: lt.create())
 
@@ -61,7 +62,7 @@ class Multiplication(LibraryCall):
     def _describe(self, lt: Any, scalar: int) -> None:
         form, kinds = self.form, lt.MatmulDescAttribute
         compute = COMPUTE_64F if form.dtype == "float64" else (
-            COMPUTE_32F_FAST_TF32 if form.dtype == "float32" and self.library.tf32 else COMPUTE_32F)
+            COMPUTE_32F_FAST_TF32 if form.dtype == "float32" and self.library.rounding.tf32 else COMPUTE_32F)
         self._product = self._kept(lt.matmul_desc_destroy, lt.matmul_desc_create(compute, scalar))
         for kind, matrix in ((kinds.TRANSA, form.left), (kinds.TRANSB, form.right)):
             if matrix.turned:

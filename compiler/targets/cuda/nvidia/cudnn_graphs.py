@@ -2,8 +2,8 @@
 
 cuDNN's convolution is MXNet's, a cross-correlation, and groups follow from the channels of data and weight. Sums are of
 float32. What is left out, by cuDNN's notes: whatever gives other bits in another run, inputs that are rounded, sums of
-less than float32, Fourier's way, and Winograd's with large tiles (for float16 and bfloat16 with any); for float32 also
-tensor cores, which round to TF32, unless that is asked for.
+less than float32, Fourier's way, and Winograd's with large tiles (for float16 and bfloat16, and where direct
+convolutions are asked for, with any); for float32 also tensor cores, which round to TF32, unless that is asked for.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Device, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia.forms import Convolved, Tensor
+from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
 
 MODULE = "cudnn"
@@ -23,15 +24,15 @@ MOST_WORKSPACE = 256 << 20  # bytes: MXNet's limit is 1 GiB for each convolution
 TYPES = {"float32": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
 LEFT_OUT = ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "WINOGRAD_TILE_6x6",
             "WINOGRAD_TILE_13x13")
-LEFT_OUT_OF_NARROW = ("WINOGRAD", "WINOGRAD_TILE_4x4")
+WINOGRAD = ("WINOGRAD", "WINOGRAD_TILE_4x4")
 OF_TF32 = ("TENSOR_CORE",)
 
 
 class Cudnn:
-    """The library on a device. cudnn: the front end. tf32: whether float32 may be rounded to TF32."""
+    """The library on a device. cudnn: the front end."""
 
-    def __init__(self, cudnn: Any, device: Device, workspace: Workspace, tf32: bool):
-        self.cudnn, self.device, self.workspace, self.tf32 = cudnn, device, workspace, tf32
+    def __init__(self, cudnn: Any, device: Device, workspace: Workspace, rounding: Rounding):
+        self.cudnn, self.device, self.workspace, self.rounding = cudnn, device, workspace, rounding
         self.lock = Lock()  # a handle has one stream at a time
         self.handle = device.call(lambda stream: cudnn.create_handle())
 
@@ -103,14 +104,15 @@ class Convolution(LibraryCall):
         graph.validate()
         graph.build_operation_graph()
         graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-        left_out = LEFT_OUT + (LEFT_OUT_OF_NARROW if dtype != "float32" else () if self.library.tf32 else OF_TF32)
+        left_out = LEFT_OUT + (WINOGRAD if dtype != "float32" or self.library.rounding.strict else ())
+        left_out += OF_TF32 if dtype == "float32" and not self.library.rounding.tf32 else ()
         graph.deselect_numeric_notes([getattr(cudnn.numerical_note, name) for name in left_out])
         graph.deselect_workspace_greater_than(MOST_WORKSPACE)
         graph.check_support()
         graph.build_plans()
 
     def begin(self, stream: int, addresses: Sequence[int]) -> None:
-        places = {tensor: addresses[array.position] + array.offset * self._size for tensor, array in self._tensors}
+        places = {tensor: int(addresses[array.position]) + array.offset * self._size for tensor, array in self._tensors}
         library = self.library
         with library.lock:
             try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mxc.compiler.targets.cuda.device import Launch
 from mxc.compiler.targets.cuda.nvidia.forms import Form, Tensor
+from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cuda.allocator import Allocator
@@ -47,10 +48,10 @@ class Outcome:
         return self.off <= self.allowed and self.same_nan
 
 
-def allowed(form: Form, tf32: bool) -> float:
+def allowed(form: Form, rounding: Rounding) -> float:
     """The difference that rounding may make, of the largest result."""
     of_sums = UNITS["float64" if form.dtype == "float64" else "float32"] * SUM_UNITS * form.depth ** 0.5
-    coarse = RESULT_UNITS * TF32_UNIT if tf32 and form.dtype == "float32" else 0.0
+    coarse = RESULT_UNITS * TF32_UNIT if rounding.tf32 and form.dtype == "float32" else 0.0
     return of_sums + RESULT_UNITS * UNITS[form.dtype] + coarse
 
 
@@ -83,7 +84,7 @@ class Trial:
             self.memory.release(place)
         self.places.clear()
 
-    def outcome(self, tf32: bool, timed: bool) -> Outcome:
+    def outcome(self, rounding: Rounding, timed: bool) -> Outcome:
         """What both do. timed: how long, too."""
         first, second = (self._results(launch) for launch in (self.own, self.call))
         largest = float(np.max(np.abs(first), initial=0.0))
@@ -92,7 +93,7 @@ class Trial:
         nan = [np.isnan(self._results(launch)) for launch in (self.own, self.call)]
         self.memory.write(self.places[0], self.numbers[0])
         same_nan = bool(np.array_equal(*nan)) and not np.isnan(second).any()
-        found = Outcome(off, allowed(self.form, tf32), same_nan)
+        found = Outcome(off, allowed(self.form, rounding), same_nan)
         if not timed or not found.agrees:
             return found
         own, library = self._seconds()
