@@ -40,7 +40,8 @@ def setting() -> str:
 class Libraries:
     """NVIDIA's libraries on a device, each found when something is asked of it. cache, parts: where choices are
     remembered, and what else they depend on. way: of WAYS, by default as the environment says. missing: why a library
-    is not there, by its name; refused: why it has no call for a form. choices: whether a library computes a form, of those that were asked for."""
+    is not there, by its name; refused: why it has no call for a form. choices: whether a library computes a form, of
+    those that call sites had."""
 
     def __init__(self, memory: Allocator, cache: Cache | None = None, parts: Mapping[str, str] | None = None,
                  way: str | None = None):
