@@ -65,6 +65,16 @@ with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     check(*clipped(9), Runs())
 assert "treats NaN in another way" in str(told[0].message), told
+
+matmul = lt.matmul
+def refuse(*rest):
+    raise lt.cuBLASLtError("no such thing")
+lt.matmul = refuse
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    check(*product(k=11), Runs())
+assert "a trial failed: cuBLASLt float32 6x5x11" in str(told[0].message) and "no such thing" in str(told[0].message)
+lt.matmul = matmul
 """, settings={"MXC_CUDA_LIBRARIES": "always"})
 
 

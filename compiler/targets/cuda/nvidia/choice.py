@@ -1,6 +1,7 @@
 """Which call sites NVIDIA's libraries compute: those where their result agrees and is there sooner."""
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Launch, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import cublaslt, cudnn_graphs
-from mxc.compiler.targets.cuda.nvidia.forms import Form, form_of, is_deep, with_numbers
+from mxc.compiler.targets.cuda.nvidia.forms import Form, form_of, is_deep, may_have_form, with_numbers
 from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
 from mxc.compiler.targets.cuda.nvidia.trial import Outcome, Trial
 from mxc.compiler.targets.cuda.nvidia.workspace import Workspace
@@ -68,9 +69,7 @@ class Libraries:
               ) -> LibraryCall | None:
         """The call that a launch of a kernel's code with these integers becomes; None where it stays a launch. own:
         that launch, with its buffers at these addresses."""
-        if self.way == NEVER or form_of(kernel) is None:
-            return None
-        form = form_of(with_numbers(kernel, numbers))
+        form = form_of(with_numbers(kernel, numbers)) if self.way != NEVER and may_have_form(kernel) else None
         call = self._call(form) if form is not None else None
         if form is None or call is None:
             return None
@@ -134,7 +133,9 @@ class Libraries:
             print(f"mxc: gpu({self.memory.device.number}): {text}", file=sys.stderr)
 
     def _tried(self, form: Form, buffers: int, own: Callable[[Sequence[int]], Launch], call: LibraryCall) -> Outcome:
-        """What a trial finds. Raises MXNetError where the device fails in it."""
+        """What a trial finds. Raises MXNetError where the device fails in it, and does nothing any more."""
+        device = self.memory.device
+
         def called(places: Sequence[int]) -> Launch:
             return Launch(call, 1, 1, [(place, form.dtype) for place in places])
 
@@ -142,13 +143,22 @@ class Libraries:
         try:
             found = trial.outcome(self.rounding, self.way == FASTER)
         except MXNetError as error:
-            raise MXNetError(f"gpu({self.memory.device.number}): a trial of {form.text()} failed: {error}; with "
-                             "MXC_CUDA_LIBRARIES=never mxc's kernels run alone") from error
+            try:
+                device.wait()
+            except MXNetError:
+                raise MXNetError(f"gpu({device.number}): a trial of {form.text()} failed: {error}; with "
+                                 "MXC_CUDA_LIBRARIES=never mxc's kernels run alone") from error
+            found = Outcome(math.inf, 0.0, False)
+            self._warn(f"{form.text()}: a trial failed: {error}")
+        else:
+            if not found.agrees:
+                self._warn(f"{form.text()}: the library's result " + (
+                    "treats NaN in another way" if found.off <= found.allowed else f"differs by {found.off:.2g} of the "
+                    f"largest result, more than {found.allowed:.2g} for rounding"))
         finally:
             trial.close()
-        if not found.agrees:
-            what = "treats NaN in another way" if found.off <= found.allowed else (
-                f"differs by {found.off:.2g} of the largest result, more than {found.allowed:.2g} for rounding")
-            warnings.warn(f"{form.text()}: the library's result {what}, so mxc's kernel is used", RuntimeWarning,
-                          stacklevel=2)
         return found
+
+    @staticmethod
+    def _warn(text: str) -> None:
+        warnings.warn(f"{text}, so mxc's kernel is used", RuntimeWarning, stacklevel=2)

@@ -134,12 +134,17 @@ class Convolved:
 Form = Product | Convolved
 
 
+def may_have_form(kernel: CallKernel) -> bool:
+    """Whether a kernel, or another one of its code, may have a form."""
+    known = isinstance(kernel.geometry, geometry.Gemm | geometry.Convolution | geometry.ConvolutionDataGrad
+                       | geometry.ConvolutionWeightGrad)
+    return known and len({*kernel.buffers}) == 1 and not _is_packed(kernel.geometry)
+
+
 def form_of(kernel: CallKernel) -> Form | None:
     """The library's call that computes what a kernel does, but for rounding; None where there is none."""
     g: Any = kernel.geometry
-    known = isinstance(g, geometry.Gemm | geometry.Convolution | geometry.ConvolutionDataGrad
-                       | geometry.ConvolutionWeightGrad)
-    if not known or len({*kernel.buffers}) != 1 or _is_packed(g):
+    if not may_have_form(kernel):
         return None
     if not all(0 < n <= MOST for n in _extents(g)):
         return None
