@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @lowering_stage(needs=("launches", "prefers"))
 def split_depth(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
-    """Splits products of long sums with few results: sums of parts in one launch, the results in another."""
+    """Splits products of few results and long sums into parts, and epilogues from a library's products."""
     if prefers.depths is None:
         return list(launches)
     return divided(launches, CallKernel, partial(in_parts, prefers.depths))
