@@ -4,16 +4,19 @@
 
 Parts, in this order: `checks` (tests/gpu_check.py: every kind of kernel against its definition, LeNet, ResNet-20,
 random numbers, memory), `models` (saved networks against the outputs recorded with them), `training` (steps of LeNet
-and ResNet-18), `loops` (fused chains, beside a copy of as many bytes), `products` (cuBLAS is torch's), `convolutions`
-(cuDNN is torch's), `networks` (ResNet-50 for 1 and 64 pictures, a BERT layer), `overlap` (copies beside computing,
-against both apart) and `sums` (of gradients over all GPUs, where there are several, by NCCL). Each runs in a process of
-its own, which is ended at its share of the time, so that one that hangs or breaks the device costs no other.
+and ResNet-18), `loops` (fused chains, beside a copy of as many bytes), `products` and `convolutions` (mxc's kernel and
+NVIDIA's library through mxc, each alone, where the extra `cuda` has it; torch takes the libraries too), `networks`
+(ResNet-50 for 1 and 64 pictures, a BERT layer), `overlap` (copies beside computing, against both apart) and `sums` (of
+gradients over all GPUs, where there are several, by NCCL). Each runs in a process of its own, which is ended at its
+share of the time, so that one that hangs or breaks the device costs no other.
 
-The peer is torch, where this Python has it, eager and compiled with CUDA graphs, without TF32: all compute in float32.
-Both run by turns; a time is the median of the rounds, a run ends when the device has done all. Another result than
-torch's, by 1e-3 of the largest value (3e-2 for gradients of a deep network), as `harness.measure.difference` says it,
-is wrong. Exit code 1: something was wrong or failed, or there is no GPU. With NUMBA_ENABLE_CUDASIM=1 and
-MXC_SIMULATED_GPUS=1, or 2 for sums, it is rehearsed, with small cases.
+mxc is measured as it runs by itself, which takes a library where that is faster. The peer is torch, where this Python
+has it, eager and compiled with CUDA graphs, without TF32: all compute in float32. All run by turns; a time is the
+median of the rounds, a run ends when the device has done all. Another result than torch's, or than that of mxc's kernel
+or of the library alone, by 1e-3 of the largest value (3e-2 for gradients of a deep network), as
+`harness.measure.difference` says it, is wrong. Exit code 1: something was wrong or failed, or there is no GPU. With
+NUMBA_ENABLE_CUDASIM=1 and MXC_SIMULATED_GPUS=1, or 2 for sums, it is rehearsed, with small cases and stand-ins for the
+libraries.
 """
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness.rows import PEERS, REHEARSED, Check, Row, timed
+from harness.rows import ALONE, PEERS, REHEARSED, Check, Row, timed
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "examples")]  # whose modules the checks are
@@ -133,7 +136,11 @@ def compared(part: str, entry: Any) -> Row:
     case, row = entry.case(), Row(part, entry.name)
     run, fetch = symbolic.make("mxc", case, on_gpu=True)
     run()
-    ours, calls, notes = fetch(), {"mxc": run}, []
+    ours, calls, notes = fetch(), {"mxc": run}, list[str]()
+    results = {}
+    for name, way in ALONE.items() if part in ("products", "convolutions") else ():
+        if (made := alone(case, way)) is not None:
+            calls[name], results[name] = made
     where = torch_device()
     for peer in PEERS if where else ():
         from peers import torch_peer
@@ -141,22 +148,42 @@ def compared(part: str, entry: Any) -> Row:
         try:
             other, result = torch_peer.make(peer, case, where)
             other()
-            theirs = result()
+            results[peer] = result()
         except Unsupported as reason:
             notes.append(f"{peer}: {reason}")
             continue
         except Exception as error:
             notes.append(f"{peer} failed: {last_line(error)}")
             continue
+        calls[peer] = other
+    for peer, theirs in results.items():
         if text := difference(ours, theirs, entry.tolerance):
             row.verdict = "WRONG"
             notes.append(f"another result than {peer}: {text}")
-        calls[peer] = other
     seconds = timed(calls)
     row.ms = seconds.pop("mxc") * 1e3
     row.peers = {peer: s * 1e3 for peer, s in seconds.items()}
     row.note = "; ".join([*rates(part, case, row.ms / 1e3), *notes])
     return row
+
+
+def alone(case: Any, way: str) -> tuple[Callable[[], None], list[Any]] | None:
+    """A case by mxc's kernels alone, or by NVIDIA's libraries wherever they can: what runs it, and its results. None
+    where no library is taken."""
+    from peers import symbolic
+
+    from mxc.compiler.targets import kernel_target
+    from mxc.compiler.targets.cuda.nvidia.choice import Libraries
+
+    launcher: Any = kernel_target("gpu:0")
+    launcher = launcher.launcher
+    usual, launcher.libraries = launcher.libraries, Libraries(launcher.memory, way=way)
+    try:
+        run, fetch = symbolic.make("mxc", case, on_gpu=True)
+        run()
+        return (run, fetch()) if way == "never" or any(launcher.libraries.choices.values()) else None
+    finally:
+        launcher.libraries = usual
 
 
 def rates(part: str, case: Any, seconds: float) -> list[str]:
@@ -212,6 +239,12 @@ def work(part: str, until: float, models: Path) -> None:
     end = time.monotonic() + until
     from mxc.compiler.targets import kernel_target
 
+    if REHEARSED:
+        from nvidia_stand_ins import CublasLt, Cudnn
+
+        from mxc.compiler.targets.cuda.simulator import SimulatedGpu
+
+        SimulatedGpu.libraries = {"nvmath.bindings.cublasLt": CublasLt(), "cudnn": Cudnn()}
     target: Any = kernel_target("gpu:0")
     device = target.launcher.memory.device
     tell("DEVICE", f"{device.name} ({device.arch}), {device.memory_info()[1] >> 20:,} MiB")
@@ -319,8 +352,8 @@ def main() -> int:
         print(error)
         return 1
     end, rows, device = time.monotonic() + 60 * asked.minutes, list[Row](), ""
-    print(f"{'part':13}{'case':38}{'verdict':12}{'mxc ms':>10}" + "".join(f"{peer[:9]:>10}" for peer in PEERS)
-          + "  (peers: their time / mxc's)", flush=True)
+    print(f"{'part':13}{'case':38}{'verdict':12}{'mxc ms':>10}" + "".join(
+        f"{peer[:9]:>10}" for peer in (*ALONE, *PEERS)) + "  (others: their time / mxc's)", flush=True)
     for i, name in enumerate(asked.parts):
         share = SHARES[name] / sum(SHARES[each] for each in asked.parts[i:])
         part = Part(name, max(0.0, end - time.monotonic() - GRACE) * share, asked.models)

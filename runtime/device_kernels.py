@@ -9,7 +9,8 @@ from mxc.runtime import costs, without_arrays
 
 def report(graph: Any, grad_req: Any, is_train: bool, name: str) -> dict[str, Any]:
     """The steps of a graph's plan for a target such as "cuda:sm_90", compiled for it. Each has phase, operators,
-    blocks, bytes, flops and microseconds, and those with code registers, stack, shared, occupancy and limit.
+    blocks, bytes, flops and microseconds, and those with code registers, stack, shared, occupancy and limit; library is
+    the one of NVIDIA's that may take the kernel's place, or "".
 
     Raises TargetError for no such target, MXNetError where a kernel does not compile."""
     target: Any = kernel_target(name)
@@ -18,7 +19,9 @@ def report(graph: Any, grad_req: Any, is_train: bool, name: str) -> dict[str, An
     for step in compiled.plan.steps:
         moved = costs.moved(compiled.plan, step)
         row: dict[str, Any] = {"phase": step.phase, "operators": step.label, "blocks": step.units, "bytes": moved,
-                               "flops": step.flops}
+                               "flops": step.flops, "library": ""}
+        if step.kernel:
+            row["library"] = target.library(compiled.kernels[step.kernel], step.values)
         if step.kernel in compiled.library.codes:
             row |= target.usage(compiled.library.codes[step.kernel])
             row["microseconds"] = 1e6 * target.seconds(moved, step.flops, step.units)

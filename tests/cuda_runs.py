@@ -5,7 +5,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +42,12 @@ def run(kernel: Kernel, arrays: Sequence[np.ndarray], blocks: Blocks = SIMULATED
         memory.release(place)
 
 
-def simulated(program: str, gpus: int = 1) -> str:
-    """What a program prints, run in a process of its own that simulates GPUs. Its modules are those of the tests."""
+def simulated(program: str, gpus: int = 1, settings: Mapping[str, str] | None = None) -> str:
+    """What a program prints, run in a process of its own that simulates GPUs. Its modules are those of the tests.
+    settings: of its environment."""
     text = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{program}"
-    settings = {"NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": str(gpus)}
-    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **settings}, capture_output=True, text=True)
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "MXC_SIMULATED_GPUS": str(gpus), **(settings or {})}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

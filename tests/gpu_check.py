@@ -3,12 +3,14 @@ it runs in the simulator. Prints a line for each check, and exits with 1 where o
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ from test_cuda_routines import sort
 
 import mxc as mx
 from mxc.compiler.error import OutOfMemoryError
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.system import env
 from mxc.compiler.targets import kernel_target
@@ -43,24 +47,34 @@ PRODUCTS = [(1, 1, 1, 1), (2, 65, 63, 17), (1, 64, 64, 16), (3, 7, 130, 33)]
 
 
 class Device:
-    """Runs kernels on the first GPU."""
+    """Runs kernels on the first GPU. way: how NVIDIA's libraries are used there, of choice.WAYS; with "always" they
+    have to be."""
+
+    def __init__(self, way: str):
+        self.way = way
 
     def run(self, kernel: Any, arrays: list[np.ndarray]) -> None:
         target: Any = kernel_target("gpu:0")
+        target.launcher.libraries.way = self.way
         memory, launch = target.launcher.memory, target.launch(kernel)
         address = target.load({launch.key: kernel}).address(launch.key)
         places = [memory.allocate(max(array.nbytes, 1)) for array in arrays]
         for place, array in zip(places, arrays, strict=True):
             memory.write(place, array)
         scratch = memory.allocate(max(launch.scratch_bytes, 1))
-        target.launcher.run(target.launcher.table([(address, [*places, *launch.values], launch.units)], scratch))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a library's result that differs is one
+            table = target.launcher.table([(address, [*places, *launch.values], launch.units)], scratch)
+        assert (table.rows[0].call is not None) == (self.way == "always"), "the wrong one runs"
+        target.launcher.run(table)
         for position in kernel.writes():
             memory.read(places[position], arrays[position])
         for place in (*places, scratch):
             memory.release(place)
 
 
-DEVICE: Any = Device()
+DEVICE: Any = Device("never")
+BY_LIBRARY: Any = Device("always")
 
 
 def loop(kernel: Any) -> None:
@@ -81,7 +95,10 @@ def routine(kernel: Any, arrays: list[np.ndarray]) -> None:
         np.testing.assert_allclose(found[position], right[position], 1e-5, 1e-5)
 
 
-def network(net: mx.sym.Symbol, train: bool, shape: tuple[int, ...]) -> None:
+def network(net: mx.sym.Symbol, train: bool, shape: tuple[int, ...], way: str) -> None:
+    """way: how NVIDIA's libraries are used, of choice.WAYS."""
+    target: Any = kernel_target("gpu:0")
+    target.launcher.libraries.way = way
     found = []
     for place in (mx.cpu(), mx.gpu(0)):
         executor = net.simple_bind(place, grad_req="write" if train else "null", data=shape)
@@ -184,6 +201,42 @@ def memory() -> None:
     assert mx.nd.ones((10,), ctx=mx.gpu(0)).sum().asscalar() == 10
 
 
+def with_epilogue(kernel: Any, arrays: list[np.ndarray], channel: int, relu: bool) -> tuple[Any, list[np.ndarray]]:
+    """A case with a bias along an output axis, and a ReLU."""
+    dtype = kernel.buffers[0]
+    bias = np.random.default_rng(3).standard_normal(4096).astype(dtype)
+    value = ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({channel: 1}), dtype))
+    value = ir.apply("max", value, ir.const(0.0, dtype)) if relu else value
+    store = replace(kernel.stores[0], buffer=3, value=value)
+    return replace(kernel, buffers=(dtype,) * 4, stores=(store,)), [*arrays[:2], bias, arrays[2]]
+
+
+def by_libraries(names: Collection[str]) -> Iterator[Check]:
+    """Checks of NVIDIA's libraries through mxc. names: of those that are installed."""
+    plain: Any = Plain()
+    target: Any = kernel_target("gpu:0")
+    libraries = target.launcher.libraries
+    libraries.way = "always"
+
+    def taken(case: tuple[Any, list[np.ndarray]]) -> None:
+        assert libraries.has(case[0]), (libraries.missing, [*libraries.refused.values()][-1:])
+        check(*case, BY_LIBRARY)
+
+    cases = [(f"cuBLASLt {sizes} {dtype} {ways}", gemm_case((*sizes, dtype, *ways, False), plain), 2)
+             for sizes in PRODUCTS[1:] for dtype in ("float32", "float64", "float16")
+             for ways in ((False, True), (True, False))]
+    cases += [(f"cuDNN {name} {kind} {dtype}", convolution_case(kind, WINDOWS[name], dtype, plain, packed=False), 1)
+              for name in ("same", "3d", "1x1 stride", "1d") for kind in KINDS for dtype in ("float32", "float16")]
+    for name, (kernel, arrays), channel in cases:
+        if name.split()[0] not in names:
+            continue
+        yield name, lambda case=(kernel, arrays): taken(case)
+        if kernel.template in ("gemm", "convolution"):
+            for relu in (False, True):
+                ended = with_epilogue(kernel, arrays, channel, relu)
+                yield f"{name}, bias{', relu' if relu else ''}", lambda case=ended: taken(case)
+
+
 def checks(quick: bool) -> Iterator[Check]:
     """Every check with its name."""
     plain: Any = Plain()
@@ -208,16 +261,21 @@ def checks(quick: bool) -> Iterator[Check]:
         case = sort(dtype, rows, n, k, False), [data, np.zeros(rows * k, "int32")]
         yield f"sort {rows} x {n} {dtype}", lambda case=case: routine(*case)
     yield "copies beside computing", lambda: streams(1000 if quick else 5_000_001)
+    if not env.simulated_gpus():
+        modules = {"cuBLASLt": "nvmath", "cuDNN": "cudnn"}
+        yield from by_libraries([name for name, module in modules.items() if importlib.util.find_spec(module)])
     yield "random numbers", draws
     yield "out of memory", memory
     yield "groups on the GPU and the CPU", groups
     if not env.simulated_gpus():  # the simulator cannot make machine code
         yield "an artifact", artifact
-    yield "LeNet, inference", lambda: network(networks.lenet(), False, (4, 1, 8, 8))
-    yield "LeNet, training", lambda: network(networks.lenet(), True, (4, 1, 8, 8))
-    if not quick:
-        yield "ResNet-20, inference", lambda: network(networks.cifar_resnet20(), False, (2, 3, 32, 32))
-        yield "ResNet-20, training", lambda: network(networks.cifar_resnet20(), True, (2, 3, 32, 32))
+    nets = [("LeNet", networks.lenet, (4, 1, 8, 8))]
+    nets += [] if quick else [("ResNet-20", networks.cifar_resnet20, (2, 3, 32, 32))]
+    for name, make, shape in nets:
+        for way in ("never",) if env.simulated_gpus() else ("never", "always"):
+            for train in (False, True):
+                yield f"{name}, {'training' if train else 'inference'}, libraries {way}", (
+                    lambda make=make, train=train, shape=shape, way=way: network(make(), train, shape, way))
 
 
 def main() -> int:

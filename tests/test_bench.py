@@ -322,6 +322,7 @@ def test_the_check_of_a_gpu_is_rehearsed(tmp_path: Path) -> None:
         ("a copy", "ok"), ("softmax", "ok"), ("sgemm 5x9x7", "ok"), ("to the GPU", "ok"),
         ("to the GPU, page-locked", "ok"), ("back, page-locked", "ok"), ("batches of a loader", "ok"),
         ("NCCL", "not reached"), ("copies and sums", "ok")]
+    assert {"kernel", "library"} <= set(rows[2]["peers"]) and not {"kernel", "library"} & set(rows[1]["peers"])
     assert all("hidden" in row["note"] for row in rows[3:6]) and "simulated" in rows[7]["note"]
     assert "0 FAILED" in done.stdout
 

@@ -17,7 +17,7 @@ from mxc.runtime import runner
 NEEDED = ["numpy", "llvmlite", "numba", "pyyaml", "rich"]
 WHAT = ["Python", "mxc", *NEEDED, "CPU", "code generators", "threads", "cache", "a model", "extra image",
         "extra plot", "extra scipy", "extra s3", "extra hdfs", "extra onnx", "extra safetensors", "extra dist",
-        "extra cuda", "extra nccl", "GPUs"]
+        "extra cuda", "extra cuda libraries", "extra nccl", "GPUs"]
 # Of all distributions that are installed, importlib.metadata finds those in THERE.
 ALONE = """
 from importlib import metadata

@@ -15,7 +15,7 @@ import pytest
 from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cuda import driver, pinned, staging
 from mxc.compiler.targets.cuda.allocator import Allocator
-from mxc.compiler.targets.cuda.device import Launch, Stream
+from mxc.compiler.targets.cuda.device import Launch, LibraryCall, Stream
 
 bindings = pytest.importorskip("cuda.bindings.driver", reason="the extra cuda is not installed")
 
@@ -26,9 +26,17 @@ def addresses(parameters: Any, count: int) -> list[int]:
     return [ctypes.cast(places[i], ctypes.POINTER(ctypes.c_uint64))[0] for i in range(count)]
 
 
+# Calls that give something beside their code, None where they fail.
 GIVING = {"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuGetErrorString",
           "cuStreamCreate", "cuEventCreate", "cuMemAlloc", "cuMemHostAlloc", "cuGraphCreate", "cuGraphAddKernelNode",
-          "cuGraphInstantiate"}  # calls that give something beside their code, None where they fail
+          "cuGraphAddChildGraphNode", "cuStreamEndCapture", "cuGraphInstantiate"}
+
+
+class Handle(str):
+    """Of a stream or event, which libraries are given as a number."""
+
+    def __int__(self) -> int:
+        return int(self.split()[1])
 
 
 class Driver:
@@ -37,6 +45,7 @@ class Driver:
 
     CUdevice_attribute = SimpleNamespace(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=9,
                                          CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=0)
+    CUstream_flags, CUstreamCaptureMode = bindings.CUstream_flags, bindings.CUstreamCaptureMode
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -72,7 +81,7 @@ class Driver:
             return (bindings.CUresult.CUDA_ERROR_NOT_READY,)
         if name in ("cuStreamCreate", "cuEventCreate"):
             self.made += 1
-            return 0, f"{name[2:-6].lower()} {self.made}"
+            return 0, Handle(f"{name[2:-6].lower()} {self.made}")
         if name == "cuMemHostAlloc":
             memory = np.zeros(rest[0], np.uint8)
             self.host[memory.ctypes.data] = memory
@@ -80,6 +89,14 @@ class Driver:
         if name == "cuMemAlloc":
             self.made += 1
             return 0, self.made << 40
+        if name == "cuGraphAddChildGraphNode":
+            assert rest[1] == ([len(self.nodes)] if self.nodes else []) and rest[2] == len(rest[1])
+            self.nodes.append(rest[3])
+            return 0, len(self.nodes)
+        if name == "cuGraphExecChildGraphNodeSetParams":
+            self.nodes[rest[1] - 1] = rest[2]
+        if name == "cuStreamBeginCapture":
+            assert rest[1] == bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         if name not in GIVING:
             return (0,)
         given = {"cuDeviceGetAttribute": rest and rest[0], "cuDeviceGetName": b"a stand-in\0",
@@ -123,6 +140,39 @@ def test_a_graph_is_made_changed_launched_and_dropped(gpu: driver.Gpu) -> None:
     said.said.clear()
     gpu.graph(launches())
     assert said.calls.count("cuGraphExecDestroy") == driver.DROPPED + 1
+
+
+class Call(LibraryCall):
+    """What a library would do. seen: streams and addresses."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, list[int]]] = []
+
+    def begin(self, stream: int, addresses: Any) -> None:
+        if 666 in addresses:
+            raise MXNetError("not these addresses")
+        self.seen.append((stream, list(addresses)))
+
+    def offsets(self) -> list[tuple[int, int]]:
+        return [(0, 4)]
+
+
+def test_calls_of_libraries(gpu: driver.Gpu) -> None:
+    """They run on the device's stream, and are recorded for graphs on one of their own."""
+    said: Any = gpu._driver
+    call = Call()
+    launch = Launch(call, 1, 1, [(0x1000, "float32"), (8, "int64")])
+    gpu.launch(launch)
+    assert call.seen == [(1, [0x1000, 8])] and gpu.call(lambda stream: stream) == 1
+    graph = gpu.graph([launches()[0], launch])
+    assert call.seen[1:] == [(4, [0x1000, 8])] and said.nodes[1] == "cuStreamEndCapture"
+    assert said.calls[-2:] == ["cuGraphDestroy", "cuGraphInstantiate"]  # the graph has a copy of what was recorded
+    gpu.change(graph, 1, launch._replace(pointers=[(0x2000, "float32"), (8, "int64")]))
+    assert call.seen[2:] == [(4, [0x2000, 8])] and said.calls.count("cuStreamCreate") == 4
+    with pytest.raises(MXNetError, match="not these addresses"):
+        gpu.change(graph, 1, launch._replace(pointers=[(666, "float32")]))
+    assert said.calls[-2:] == ["cuStreamEndCapture", "cuGraphDestroy"]
+    assert not call.takes([0x1000], 16) and call.takes([0x100C], 16)
 
 
 @pytest.mark.parametrize("call", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate"])

@@ -64,6 +64,8 @@ def test_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert told["machine"] == "H100 SXM" and not told["without_code"]
     assert all(0 < step["occupancy"] <= 1 and step["stack"] == 0 for step in told["steps"])
     assert told["microseconds"] == pytest.approx(sum(step["microseconds"] for step in told["steps"]))
+    assert {step["library"] for step in told["steps"] if step["flops"]} == {"cuBLASLt"}
     assert main([*command, "cuda:sm_90"]) == 0
-    assert "predicted for an H100 SXM" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "predicted for an H100 SXM" in out and "cuBLASLt: where it is there and faster" in out
     assert main([*command, "sm_90"]) == USAGE

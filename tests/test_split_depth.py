@@ -117,6 +117,28 @@ def test_an_epilogue_is_of_the_whole_sums() -> None:
     assert runs.launches == 2
 
 
+def test_somebody_else_computes_products() -> None:
+    """What has a product whole is left whole; one that has bare products gets these, and epilogues are launches."""
+    call, arrays = gemm_case((2, 18, 9, 70, "float32", False, True, False), PLAIN)
+    runs: Any = InParts(interpreted)
+    runs.figures = replace(SMALL, whole=lambda kernel: True)
+    check(call, arrays, runs)
+    assert runs.launches == 1
+    asked: list[CallKernel] = []
+    runs.figures = replace(SMALL, apart=lambda bare: not asked.append(bare))
+    for dtype in ("float32", "float16"):
+        call, arrays = gemm_case((2, 18, 9, 70, dtype, False, True, False), PLAIN)
+        total = ir.apply("tanh", ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({2: 1}), dtype)))
+        store = replace(call.stores[0], buffer=3, value=total, mode="add")
+        bias = np.random.default_rng(3).standard_normal(9).astype(dtype)
+        more = [*arrays[:2], bias, arrays[2]]
+        check(replace(call, buffers=(dtype,) * 4, stores=(store,)), more, runs)
+        assert runs.launches == 2 and asked.pop() == call
+    wide = replace(call, buffers=("float16", "float16", "float32"), stores=(
+        replace(call.stores[0], value=ir.acc(0, "float32")),))
+    assert len(in_parts(runs.figures, wide, [Storage("arg", "float16", (1,))] * 3)) == 2 and not asked
+
+
 def parts_of(m: int, n: int, k: int, batch: int = 1) -> int:
     """How many parts a GPU's product has: 1 where it stays whole."""
     assert UNMEASURED.depths is not None

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 
-from mxc.compiler.kernel import geometry
+from mxc.compiler.kernel import calls, geometry, ir
 from mxc.compiler.kernel.geometry import Geometry
+from mxc.compiler.kernel.ir import CallKernel, Store
 
 _SUMS = geometry.Convolution, geometry.ConvolutionDataGrad, geometry.ConvolutionWeightGrad
 
@@ -52,3 +53,11 @@ def output_axes(g: Geometry[int]) -> tuple[int, ...]:
         return axes
     first, merged = g.merged()
     return (*axes[:first], math.prod(merged))
+
+
+def dense(kernel: CallKernel, made: Geometry[int], dtype: str) -> CallKernel:
+    """A kernel with the operands of another one that stores what a geometry computes, as it is, in a dense array."""
+    axes = output_axes(made)
+    strides = {axis: math.prod(axes[axis + 1:]) for axis in range(len(axes))}
+    store = Store(kernel.operands, calls.linear(strides), ir.acc(0, dtype))
+    return CallKernel(kernel.name, made, (*kernel.buffers[:kernel.operands], dtype), (store,))

@@ -14,6 +14,9 @@
 | MXC_CACHE_SIZE | most bytes there (500M, 2G; default 2G; 0: no limit): what was used longest ago is removed |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
+| MXC_CUDA_LIBRARIES | faster (default), always or never: where NVIDIA's libraries take the place of kernels of GPUs |
+| MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION | 1: NVIDIA's libraries may round float32 to TF32 for tensor cores |
+| MXNET_CUDA_ALLOW_TENSOR_CORE | 0: they may not even so |
 | NUMBA_ENABLE_CUDASIM | 1: GPUs are simulated in this process, by Numba |
 | MXC_SIMULATED_GPUS | how many GPUs there are then (default: 1) |
 | MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
@@ -71,6 +74,11 @@ def debug_level() -> int:
 def flag(name: str) -> bool:
     """True for 1, true, yes and on."""
     return text(name).lower() in ("1", "true", "yes", "on")
+
+
+def tf32() -> bool:
+    """Whether float32 may be rounded to TF32 in products: MXNet's switch for float32 on tensor cores."""
+    return flag("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION") and text("MXNET_CUDA_ALLOW_TENSOR_CORE", "1") != "0"
 
 
 def simulated_gpus() -> int:

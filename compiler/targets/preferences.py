@@ -6,7 +6,12 @@ Winograd's rounding. Bounds of the compiler itself, such as the nodes of a group
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mxc.compiler.kernel.ir import CallKernel
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,9 @@ class Depths:
 
     tile: the rows and columns of a result that one block of threads computes at a time. few: a product of fewer tiles
     is divided, so that in all its parts there are about `blocks` of them. part: a part has at least so much of the
-    depth, and a multiple of `step`; the sum of 2048 products has at most 8 parts with 256.
+    depth, and a multiple of `step`; the sum of 2048 products has at most 8 parts with 256. whole: which kernels stay
+    whole anyway, since somebody else computes them. apart: whether somebody else computes a kernel of a bare product,
+    so that what an epilogue does is better a launch of its own.
     """
 
     tile: tuple[int, int]
@@ -204,6 +211,8 @@ class Depths:
     blocks: int
     part: int
     step: int
+    whole: Callable[[CallKernel], bool] = lambda kernel: False
+    apart: Callable[[CallKernel], bool] = lambda kernel: False
 
 
 @dataclass(frozen=True)

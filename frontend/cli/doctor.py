@@ -35,13 +35,15 @@ LEFT_OUT = {  # required packages that artifacts run without, and what cannot be
 }
 IMPORT_SECONDS = 60  # seconds after which an import is taken to hang; all of them together take less than 2
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
-EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
+LIBRARIES = ("nvmath-python", "nvidia-cublas", "nvidia-cudnn-frontend", "nvidia-cudnn-cu13")  # of the extra `cuda`
+EXTRAS = {  # name, what it is for, and the modules of it that mxc imports; a second word: a part of the extra
     "image": ("pictures as inputs, mx.image", ("cv2",)), "plot": ("mx.viz.plot_network", ("graphviz",)),
     "scipy": ("csr arrays as SciPy's", ("scipy.sparse",)),
     "s3": ("files at s3:// URLs", ("fsspec", "s3fs")), "hdfs": ("files at hdfs:// URLs", ("fsspec", "pyarrow.fs")),
     "onnx": ("ONNX models", ("onnx",)), "safetensors": ("parameters in .safetensors", ("safetensors",)),
     "dist": ("training in several processes", ("ray",)),
     "cuda": ("kernels for NVIDIA GPUs", ("numba_cuda", "cuda.core")),
+    "cuda libraries": ("cuBLASLt and cuDNN where they are faster on GPUs", ("nvmath.bindings.cublasLt", "cudnn")),
     "nccl": ("sums over several GPUs", ("nccl.bindings.nccl",)),
 }
 # Imports the modules that it is given, and prints a line of JSON for each: its name, and why it cannot be imported.
@@ -108,7 +110,7 @@ def look() -> Iterator[Finding]:
         yield attempt(what, check)
     reasons = imported()
     for name, (use, modules) in EXTRAS.items():
-        yield extra(name, use, declared.of(name), {each: reasons[each] for each in modules if each in reasons})
+        yield extra(name, use, wanted_by(name, declared), {each: reasons[each] for each in modules if each in reasons})
     yield attempt("GPUs", gpus)
 
 
@@ -257,7 +259,8 @@ def imports(declared: Declared | None) -> Callable[[], dict[str, str]]:
     things: together they take as long as all else. What it returns waits for that, and tells by the module why it
     cannot be imported."""
     there = [modules for name, (_, modules) in EXTRAS.items()
-             if declared and not any(reason for each in declared.of(name) for reason in requirements.lacking(each))]
+             if declared and not any(reason for each in wanted_by(name, declared)
+                                     for reason in requirements.lacking(each))]
     wanted = list(dict.fromkeys(module for modules in there for module in modules))
     process = subprocess.Popen([sys.executable, "-P", "-c", IMPORTS, *wanted], text=True, stdout=subprocess.PIPE,
                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -277,18 +280,25 @@ def imports(declared: Declared | None) -> Callable[[], dict[str, str]]:
     return done
 
 
+def wanted_by(name: str, declared: Declared) -> list[Requirement]:
+    """The requirements of an extra, or of a part of one."""
+    extra, *part = name.split()
+    return [each for each in declared.of(extra) if (each.name in LIBRARIES) == bool(part)]
+
+
 def extra(name: str, use: str, wanted: list[Requirement], broken: dict[str, str]) -> Finding:
     """Optional packages, by the extra that installs them. use: what they are for. broken: modules of it that cannot be
     imported, and why."""
     reasons = [reason for each in wanted for reason in requirements.lacking(each)]
+    package = f"'mxc-compiler[{name.split()[0]}]'"
     if reasons or not wanted:
         found = "; ".join(reasons) or "its packages are not known"
-        return Finding(MISSING, f"extra {name}", f"{found}: {use}", f"pip install 'mxc-compiler[{name}]'")
+        return Finding(MISSING, f"extra {name}", f"{found}: {use}", f"pip install {package}")
     there = ", ".join(f"{each.name} {requirements.installed(each.name)}" for each in wanted)
     if broken:
         found = "; ".join(f"{module} cannot be imported: {reason}" for module, reason in broken.items())
         return Finding(MISSING, f"extra {name}", f"{there}; {found}: {use}",
-                       f"pip install --force-reinstall 'mxc-compiler[{name}]'")
+                       f"pip install --force-reinstall {package}")
     return Finding(OK, f"extra {name}", f"{there}: {use}")
 
 

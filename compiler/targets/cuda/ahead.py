@@ -15,6 +15,7 @@ from mxc.compiler.targets.cuda.blocks import GPU, Blocks
 from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain_versions
 from mxc.compiler.targets.cuda.kernels import grid_of, lacks, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.loops import form
+from mxc.compiler.targets.cuda.nvidia.forms import library_of
 from mxc.compiler.targets.cuda.resources import resources
 from mxc.compiler.targets.launch import DeviceCode, LaunchConfig, LoadedKernels, sources_digest, symbol
 from mxc.compiler.targets.preferences import Depths, Joins, Preferences, Recomputing, Reductions, Spreading
@@ -69,6 +70,8 @@ class CudaTarget:
         code."""
         if isinstance(kernel, LoopKernel) and any(v.dtype == "bfloat16" for v in walk(kernel.roots())):
             return f"{kernel.name} of bfloat16"
+        if isinstance(kernel, CallKernel) and "bfloat16" in kernel.buffers:
+            return f"{kernel.template} of bfloat16"
         return lacks(kernel)
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
@@ -111,6 +114,11 @@ class CudaTarget:
     def seconds(self, moved: int, flops: int, blocks: int) -> float:
         """How long a kernel may take; see estimate.py."""
         return estimate.seconds(estimate.machine(self.arch), moved, flops, blocks)
+
+    def library(self, kernel: Kernel, values: Sequence[int]) -> str:
+        """The library of NVIDIA's that may take a kernel's place in a launch with these integers, for people; "" for
+        none. Where it is there, sums in parts are whole, and an epilogue that it has not is a kernel of its own."""
+        return library_of(kernel, values) if isinstance(kernel, CallKernel) else ""
 
     def usage(self, code: CudaCode) -> dict[str, Any]:
         """What a kernel takes of the GPU: see resources.py. limit: what keeps more threads from running at a time."""

@@ -1,11 +1,34 @@
 """What a GPU is asked to do: of the machine (driver.py), or simulated (simulator.py)."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+
+
+class LibraryLacks(Exception):
+    """A library has no call for what is asked of it."""
+
+
+class LibraryCall(ABC):
+    """What a library of NVIDIA's does in the place of a kernel: `Launch.function` of its launch."""
+
+    @abstractmethod
+    def begin(self, stream: int, addresses: Sequence[int]) -> None:
+        """Begin it on a stream of the device, of which calls of this thread are. Raises MXNetError."""
+
+    @abstractmethod
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where its arrays begin: the positions of buffers, and bytes from there on."""
+
+    def takes(self, addresses: Sequence[int], alignment: int) -> bool:
+        """Whether its arrays begin at multiples of `alignment`."""
+        return not any((addresses[position] + offset) % alignment for position, offset in self.offsets())
 
 
 class Stream(IntEnum):
@@ -18,8 +41,8 @@ class Stream(IntEnum):
 
 
 class Launch(NamedTuple):
-    """A kernel's launch. function: what a device's `launch` takes. pointers: addresses, and what is there: dtypes.
-    name: the kernel's, for errors."""
+    """A kernel's launch. function: what a device's `launch` takes, or a LibraryCall. pointers: addresses, and what is
+    there: dtypes. name: the kernel's, for errors."""
 
     function: Any
     blocks: int
@@ -115,6 +138,14 @@ class Device(Protocol):
 
     def is_over(self, event: Any) -> bool:
         """Whether an event is over. Raises MXNetError for what failed meanwhile."""
+        ...
+
+    def library(self, name: str) -> Any:
+        """The module of that name, for a library of NVIDIA's that works with the device. Raises ImportError."""
+        ...
+
+    def call(self, what: Callable[[int], T]) -> T:
+        """What a function of NVIDIA's libraries gives; it gets the stream, and its calls are about this device."""
         ...
 
     def wait(self) -> None:

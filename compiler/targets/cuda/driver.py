@@ -8,17 +8,18 @@ Nothing of this file has run on a GPU yet (docs/cuda.md).
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.system.forks import Lock
-from mxc.compiler.targets.cuda.device import Launch, Stream
+from mxc.compiler.targets.cuda.device import Launch, LibraryCall, Stream, T
 
 DROPPED = 16  # graphs that are kept at most until they are known not to run any more
 
@@ -85,7 +86,8 @@ class Gpu:
         self.arch, self.name = f"sm_{major}{minor}", bytes(text).split(b"\0")[0].decode()
         self._events: list[Any] = []  # that nobody uses
         self._dropped: deque[tuple[Any, Any]] = deque()  # graphs that may still run
-        self._destroying = Lock()
+        self._recorder: Any = None  # the stream of `_captured`
+        self._destroying, self._recording = Lock(), Lock()
 
     def _done(self, what: str, made: tuple[Any, ...]) -> Any:
         """What a call gave. Raises MXNetError: the device cannot do `what`."""
@@ -160,8 +162,17 @@ class Gpu:
         module = self._done("load code", self._driver.cuModuleLoadData(cubin))
         return self._done(f"find {symbol}", self._driver.cuModuleGetFunction(module, symbol.encode()))
 
+    def library(self, name: str) -> Any:
+        return importlib.import_module(name)
+
+    def call(self, what: Callable[[int], T]) -> T:
+        self._enter()
+        return what(self.stream(Stream.COMPUTE))
+
     def launch(self, launch: Launch) -> None:
         self._enter()
+        if isinstance(launch.function, LibraryCall):
+            return launch.function.begin(self.stream(Stream.COMPUTE), [address for address, _ in launch.pointers])
         self._done("launch", self._driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
                                                          self._streams[Stream.COMPUTE], _packed(launch), 0))
 
@@ -172,15 +183,53 @@ class Gpu:
         made = Graph(self, self._done("make a graph", self._driver.cuGraphCreate(0)))
         for launch in launches:
             before = made.nodes[-1:]
-            made.nodes.append(self._done("add a launch to a graph", self._driver.cuGraphAddKernelNode(
-                made.handle, before, len(before), self._node(launch))))
+            made.nodes.append(self._added(made.handle, before, launch))
         made.executable = self._done("prepare a graph", self._driver.cuGraphInstantiate(made.handle, 0))
         return made
 
+    def _added(self, graph: Any, before: Any, launch: Launch) -> Any:
+        """The node of a launch, behind another one."""
+        if not isinstance(launch.function, LibraryCall):
+            return self._done("add a launch to a graph", self._driver.cuGraphAddKernelNode(
+                graph, before, len(before), self._node(launch)))
+        inner = self._captured(launch)
+        try:  # the graph gets a copy
+            return self._done("add a library's call to a graph", self._driver.cuGraphAddChildGraphNode(
+                graph, before, len(before), inner))
+        finally:
+            self._driver.cuGraphDestroy(inner)
+
     def change(self, graph: Graph, number: int, launch: Launch) -> None:
         self._enter()
-        self._done("change a graph", self._driver.cuGraphExecKernelNodeSetParams(
-            graph.executable, graph.nodes[number], self._node(launch)))
+        if not isinstance(launch.function, LibraryCall):
+            self._done("change a graph", self._driver.cuGraphExecKernelNodeSetParams(
+                graph.executable, graph.nodes[number], self._node(launch)))
+            return
+        inner = self._captured(launch)
+        try:
+            self._done("change a library's call in a graph", self._driver.cuGraphExecChildGraphNodeSetParams(
+                graph.executable, graph.nodes[number], inner))
+        finally:
+            self._driver.cuGraphDestroy(inner)
+
+    def _captured(self, launch: Launch) -> Any:
+        """A graph of what a library's call launches. It is recorded on a stream of its own, since other threads may use
+        the device's meanwhile, which is not allowed to one that is recorded."""
+        assert isinstance(launch.function, LibraryCall)
+        with self._recording:
+            if self._recorder is None:
+                self._recorder = self._done("make a stream", self._driver.cuStreamCreate(
+                    int(self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+            self._done("record a library's call", self._driver.cuStreamBeginCapture(
+                self._recorder, self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+            try:
+                launch.function.begin(int(self._recorder), [address for address, _ in launch.pointers])
+            except BaseException:  # what was recorded before it is dropped, if the driver gives it at all
+                code, *made = self._driver.cuStreamEndCapture(self._recorder)
+                if int(code) == 0:
+                    self._driver.cuGraphDestroy(*made)
+                raise
+            return self._done("record a library's call", self._driver.cuStreamEndCapture(self._recorder))
 
     def begin(self, graph: Graph) -> None:
         self._enter()

@@ -15,12 +15,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cuda.device import Launch, Stream
+from mxc.compiler.targets.cuda.device import Launch, LibraryCall, Stream, T
 
 TOTAL = 4 << 30  # bytes that a simulated GPU has
 SWITCH = 5e-6  # seconds: the simulator polls its threads, and must not keep Python's lock while it does
@@ -39,10 +39,11 @@ class Event:
 
 
 class SimulatedGpu:
-    """See `Device` of device.py."""
+    """See `Device` of device.py. libraries: what stands in for NVIDIA's, by the names of their modules."""
 
     arch = "simulated"
     name = "Numba's simulator"
+    libraries: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, number: int, total: int = TOTAL):
         self.number, self.total, self.used = number, total, 0
@@ -187,6 +188,8 @@ class SimulatedGpu:
         """Run a kernel."""
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
+        if isinstance(launch.function, LibraryCall):
+            return launch.function.begin(0, [address for address, _ in launch.pointers])
         arrays = [FakeCUDAArray(self.view(address, dtype)) for address, dtype in launch.pointers]
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH)
@@ -205,6 +208,14 @@ class SimulatedGpu:
     def begin(self, graph: list[Launch]) -> None:
         for launch in graph:
             self.launch(launch)
+
+    def library(self, name: str) -> Any:
+        if name not in self.libraries:
+            raise ImportError(f"nothing stands in for {name}")
+        return self.libraries[name]
+
+    def call(self, what: Callable[[int], T]) -> T:
+        return what(0)
 
 
 class SharedArrays:

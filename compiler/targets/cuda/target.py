@@ -6,17 +6,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.kernel.ir import CallKernel, Kernel
 from mxc.compiler.targets.cuda import devices, driver, simulator
-from mxc.compiler.targets.cuda.ahead import CudaTarget
+from mxc.compiler.targets.cuda.ahead import UNMEASURED, CudaTarget
 from mxc.compiler.targets.cuda.blocks import SIMULATED, Blocks
 from mxc.compiler.targets.cuda.code import capability
 from mxc.compiler.targets.cuda.kernels import function_of, scratch_dtypes, source_of
 from mxc.compiler.targets.cuda.launcher import Entry, GpuLauncher
+from mxc.compiler.targets.cuda.nvidia.choice import Libraries
 from mxc.compiler.targets.launch import DeviceCode, LoadedKernels, sources_digest, symbol
+from mxc.compiler.targets.preferences import Preferences
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cuda.allocator import Allocator
@@ -24,14 +27,24 @@ if TYPE_CHECKING:
 
 
 def _entry(kernel: Kernel, function: Any) -> Entry:
-    return Entry(kernel.name, function, kernel.buffers, scratch_dtypes(kernel))
+    return Entry(kernel.name, function, kernel.buffers, scratch_dtypes(kernel),
+                 kernel if isinstance(kernel, CallKernel) else None)
 
 
 class _Gpu:
     """What simulated GPUs and real ones have in common, beside what `CudaTarget` has: kernels that were loaded."""
 
     launcher: GpuLauncher
+    prefers: Preferences
     _addresses: dict[str, int]
+
+    def _launched_by(self, launcher: GpuLauncher) -> None:
+        self.launcher, self._addresses = launcher, {}
+        depths = UNMEASURED.depths
+        assert depths is not None
+        self.prefers = replace(UNMEASURED, depths=replace(
+            depths, whole=lambda kernel: launcher.libraries.has(kernel),
+            apart=lambda bare: launcher.libraries.has_bare(bare)))
 
     def _loaded(self, key: str, entry: Entry) -> None:
         self.launcher.entries.append(entry)
@@ -50,8 +63,7 @@ class GpuTarget(_Gpu, CudaTarget):
 
     def __init__(self, memory: Allocator):
         super().__init__(memory.device.arch)
-        self.launcher = GpuLauncher(memory, self.blocks.threads)
-        self._addresses = {}
+        self._launched_by(GpuLauncher(memory, self.blocks.threads, Libraries(memory, self.cache, self.parts)))
 
     def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
         """See KernelTarget. Raises MXNetError for a kernel that the target lacks, too."""
@@ -95,8 +107,7 @@ class SimulatedTarget(_Gpu, CudaTarget):
     def __init__(self, memory: Allocator, blocks: Blocks = SIMULATED):
         self.arch, self.cache, self.blocks = "simulated", None, blocks
         self.parts = {"target": "cuda:simulated", "mxc": sources_digest()}
-        self.launcher = GpuLauncher(memory, blocks.threads)
-        self._addresses = {}
+        self._launched_by(GpuLauncher(memory, blocks.threads, Libraries(memory)))
 
     def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:  # type: ignore[override]
         """See KernelTarget. Raises MXNetError for a kernel that the target lacks, too."""
