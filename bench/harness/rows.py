@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 ROUNDS, LEAST = 7, 0.05  # rounds of a comparison; seconds of a peer's turn
 REHEARSED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 PEERS = ("torch", "torch.compile")
+ALONE = {"kernel": "never", "library": "always"}  # of mxc, and what MXC_CUDA_LIBRARIES is then
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Row:
     def line(self) -> str:
         ours = "" if self.ms is None else f"{self.ms:.3f}"
         ratios = "".join(f"{self.peers[p] / self.ms:>10.2f}" if self.ms and p in self.peers else f"{'-':>10}"
-                         for p in PEERS)
+                         for p in (*ALONE, *PEERS))
         return f"{self.part:13}{self.name:38}{self.verdict:12}{ours:>10}{ratios}  {self.note}"
 
 
