@@ -46,6 +46,7 @@ MODULES = {
     "depthwise_data_grad": depthwise,
     "depthwise_weight_grad": depthwise,
     "gemm": gemm,
+    "gemm_of_parts": gemm,
     "image_convolution": image_lanes,
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from mxc.compiler.kernel.gemm_of_parts import GemmOfParts
 from mxc.compiler.kernel.geometry import Gemm
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
@@ -217,6 +218,8 @@ class _Product(Function):
         super().__init__(printing, args)
         g, self.tile = self.g, self.isa.tile(self.dtype)
         self.a, self.b_matrix = self.epilogue.buffers[:2]
+        if isinstance(g, GemmOfParts):
+            self.a, self.b_matrix = self.a.at(g.starts[0]), self.b_matrix.at(g.starts[1])
         self.m, self.n, self.k, self.a_strides, self.b_strides = g.m, g.n, g.k, g.a_strides, g.b_strides
         if g.turned:
             self.a, self.b_matrix, self.m, self.n = self.b_matrix, self.a, self.n, self.m
