@@ -155,7 +155,7 @@ def words() -> dict[str, Word]:
     found |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in TYPES if dtype != ir.INDEX}
     found |= {"udiv": functools.partial(_index, "udiv"), "umod": functools.partial(_index, "urem")}
     found |= {"sum_": functools.partial(_collected, "add"), "prod_": functools.partial(_collected, "mul")}
-    found |= {f"slid_{op}": functools.partial(slid, op) for op in COMBINED}
+    found |= {f"slid_{op}": functools.partial(slid, op) for op in (*COMBINED, "squares")}
     found |= {f"{op}_": functools.partial(_random, op, result) for op, result in RANDOM.items()}
     found |= {word.__name__: word for word in (select, half, brain, integer, load_where, moved, transposed, product_,
                                                     elsewhere, streamed, fence, fetch, claim)}
