@@ -83,10 +83,9 @@ class _Rearranging:
             return False
         if self.is_written(copy.source, range(copy.position + 1, readers[-1] + 1)):
             return False
-        changed = {p: self._reading(p, copy) for p in readers}
-        for position, launch in changed.items():
-            if launch is None:
-                return False
+        changed = {p: launch for p in readers if (launch := self._reading(p, copy)) is not None}
+        if len(changed) < len(readers):
+            return False
         self.put(changed, copy)
         return True
 
@@ -107,12 +106,11 @@ class _Rearranging:
         found = (self.launches[p] for p in self.users[storage] if p in positions)
         return any(launch is not None and storage in launch.writes for launch in found)
 
-    def put(self, changed: dict[int, Launch | None], copy: _Copy) -> None:
+    def put(self, changed: dict[int, Launch], copy: _Copy) -> None:
         """Puts launches to their places, and takes the copy's out of the users."""
         for storage in (copy.source, copy.target):
             self.users[storage].remove(copy.position)
         for position, launch in changed.items():
-            assert launch is not None
             self.launches[position] = launch
             for storage in (copy.source, copy.target):
                 if storage in launch.storages and position not in self.users[storage]:
@@ -133,7 +131,7 @@ class _Rearranging:
         extents = (g.batch, g.m, g.k), (g.batch, g.k, g.n)
         for slot in slots:
             found = _through(copy, copy.stores, copy.loads, extents[slot], steps[slot]) if not starts[slot] else None
-            if found is None or 1 not in found.strides[1:]:
+            if found is None or 1 not in found.strides[1:] or min(found.strides) < 0:
                 return None
             steps[slot], starts[slot] = (found.strides[0], found.strides[1], found.strides[2]), found.start
             storages[slot] = copy.source
@@ -158,7 +156,7 @@ class _Rearranging:
         if written is None or written.start or prod(extents) != prod(copy.extents):
             return None
         found = _through(copy, copy.loads, copy.stores, extents, written.strides)
-        if found is None or found.strides[2] != 1:
+        if found is None or found.strides[2] != 1 or min(found.strides) < 0:
             return None
         index = calls.linear(dict(enumerate(found.strides)), found.start)
         stores = tuple(replace(s, index=index) if s is store else s for s in kernel.stores)
