@@ -13,8 +13,10 @@ from mxc.compiler.targets.cpu.emit.skeletons import (
     PIECE,
     TILE,
     TILE_ROWS,
+    Marked,
     across,
     is_tiled,
+    one_place,
     scratch_layout,
     skeleton,
 )
@@ -95,6 +97,10 @@ class _Loops(WindowRows):
     def stretch(self, stores: list[Store], start: str, stop: str) -> None:
         """The points start..stop of the last axis of a map."""
         last = self.points - 1
+        marked = one_place(self.kernel)
+        if marked is not None and not self.streams and not self.lanes:
+            self.mark(stores[0], marked, start, stop)
+            return
         if not self.streams:
             with self.loop(last, start, stop):
                 self.over_reduce(stores)
@@ -103,6 +109,15 @@ class _Loops(WindowRows):
             self.source(f"count = min_({PIECE}, {stop} - piece)")
             with self.streaming("piece", "count"), self.loop(last, "piece", "piece + count"):
                 self.over_reduce(stores)
+
+    def mark(self, store: Store, marked: Marked, start: str, stop: str) -> None:
+        """Stores the number of all places along the last axis, and then that of the one place."""
+        last = self.points - 1
+        self.source(f"mark = int64({self.printer.print(marked.place)})")
+        for value, begin, end in ((marked.others, start, stop),
+                                  (marked.there, f"max_({start}, mark)", f"min_({stop}, mark + 1)")):
+            with self.loop(last, begin, end):
+                self.store([Store(store.buffer, store.index, value)])
 
     def map_squares(self, stores: list[Store]) -> None:
         """Rows row..row_stop in runs along the last axis but one, and of each row the stretch start..stop of the last
