@@ -22,7 +22,7 @@ from mxc.compiler.targets.cpu.library import arithmetic
 # Where a function is defined and smooth: the kind of numbers that tests try, between these bounds.
 DOMAINS = {"log": (0.1, 4), "log2": (0.1, 4), "log10": (0.1, 4), "log1p": (-0.9, 4), "sqrt": (0.1, 4),
            "arcsin": (-0.9, 0.9), "arccos": (-0.9, 0.9), "arctanh": (-0.9, 0.9), "arccosh": (1.1, 4),
-           "erfinv": (-0.9, 0.9), "decay": (-4, -0.1)}
+           "erfinv": (-0.9, 0.9), "decay": (-4, -0.1), "power_minus_3_4": (0.1, 4)}
 POSITIVE = ("gamma", "lgamma", "digamma", "polygamma1", "polygamma2", "polygamma3", "polygamma4")
 
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from mxc.compiler.kernel import calls, geometry, interpret_calls, ir, plane_geometry, word_geometry
+from mxc.compiler.kernel import calls, gemm_of_parts, geometry, interpret_calls, ir, plane_geometry, word_geometry
 from mxc.compiler.kernel.geometry import Geometry, Window
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.library.printing import Integer, NoAlias, Parameters, Pointer
 
-RECORDS = [each for module in (geometry, plane_geometry, word_geometry)
+RECORDS = [each for module in (geometry, plane_geometry, word_geometry, gemm_of_parts)
            for _, each in inspect.getmembers(module, inspect.isclass)
            if issubclass(each, Geometry) and "template" in vars(each) and each.__module__ == module.__name__]
 WINDOW = Window(1, 2, 3, 4, (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16), (17, 18, 19), (20, 21, 22))
 VALUES = {"window": WINDOW, "data_strides": (23, 24, 25, 26, 27), "out_strides": (33, 34, 35, 36, 37),
-          "a_strides": (43, 44, 45), "b_strides": (53, 54, 55), "dtype": "float32", "kernel": WINDOW.kernel,
+          "a_strides": (43, 44, 45), "b_strides": (53, 54, 55), "starts": (56, 57), "dtype": "float32",
+          "kernel": WINDOW.kernel,
           "whole": calls.gemm("float32", (63, 64, 65, 66), (67, 68, 69), (70, 71, 72))}
 
 

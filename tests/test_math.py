@@ -65,6 +65,24 @@ def test_decay(dtype: str) -> None:
     assert np.array_equal(np.isnan(got), np.isnan(x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_power_minus_3_4(dtype: str) -> None:
+    """LRN's power, over the whole range of normal numbers; smaller ones count as 0 in float32."""
+    x = np.abs(sample(dtype))
+    wide = np.float64 if dtype == "float32" else np.longdouble
+    with np.errstate(all="ignore"):
+        got = scalar(ir.apply("power_minus_3_4", ir.load(0, ir.const(0, ir.INDEX), dtype)), [x])
+        want = x.astype(wide) ** wide(-0.75)
+        error = np.abs(got.astype(wide) - want) / np.spacing(want.astype(dtype)).astype(wide)
+    normal = (x >= np.finfo(dtype).tiny) & np.isfinite(x)
+    assert error[normal].max() <= (2 if dtype == "float32" else 4)
+    assert np.array_equal(np.isnan(got), np.isnan(x))
+    edges = np.array([0, np.inf, -1, -np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        found = scalar(ir.apply("power_minus_3_4", ir.load(0, ir.const(0, ir.INDEX), dtype)), [edges])
+    assert np.array_equal(found, np.array([np.inf, 0, np.nan, np.nan, np.nan], dtype), equal_nan=True)
+
+
 def test_normal_cdf() -> None:
     x = np.concatenate([sample("float32"), np.random.default_rng(0).uniform(-7, 7, 100000).astype("float32")])
     with np.errstate(all="ignore"):

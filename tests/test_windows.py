@@ -31,8 +31,9 @@ def total(*terms: Value) -> Value:
 
 
 def windows(combine: str, dtype: str, data: tuple[int, int, int], kernel: Pair, stride: Pair, pad: Pair,
-            beyond: int = 0, dilate: int = 1, fill: float | None = None) -> LoopKernel:
-    """Windows over planes (count, height, width). beyond: so many more results along a row than fit."""
+            beyond: int = 0, dilate: int = 1, fill: float | None = None, squared: bool = False) -> LoopKernel:
+    """Windows over planes (count, height, width). beyond: so many more results along a row than fit. squared: of the
+    elements' squares."""
     count, height, width = data
     out = (count, (height + 2 * pad[0] - kernel[0]) // stride[0] + 1,
            (width + 2 * pad[1] - (kernel[1] - 1) * dilate - 1) // stride[1] + 1 + beyond)
@@ -49,9 +50,11 @@ def windows(combine: str, dtype: str, data: tuple[int, int, int], kernel: Pair, 
         when = test if when is None else apply("and", when, test)
     seen = load(0, place, dtype, when, other) if when is not None else load(0, place, dtype)
     body = seen if combine != "sum" else ir.cast(seen, wide)
+    body = apply("mul", body, body) if squared else body
     result = ir.cast(apply("mul", acc(0, body.dtype), const(0.5, body.dtype)), dtype)
-    return canonical(LoopKernel(f"{combine} {dtype} {data} {kernel} {stride} {pad} {beyond} {dilate}", (dtype, dtype),
-                                out, kernel, (Accumulator(combine, body),), (Store(1, flat(out), result),)))
+    name = f"{combine}{' of squares' * squared} {dtype} {data} {kernel} {stride} {pad} {beyond} {dilate}"
+    return canonical(LoopKernel(name, (dtype, dtype), out, kernel, (Accumulator(combine, body),),
+                                (Store(1, flat(out), result),)))
 
 
 def turned() -> LoopKernel:
@@ -83,6 +86,8 @@ def every() -> Iterator[LoopKernel]:
         for combine in ("max", "sum"):
             yield windows(combine, dtype, (2, 5, 41), (3, 3), (1, 1), (1, 1))
             yield windows(combine, dtype, (2, 5, 71), (3, 3), (2, 2), (1, 1))
+        yield windows("sum", dtype, (2, 9, 41), (5, 1), (1, 1), (2, 0), squared=True)
+    yield windows("sum", F, (2, 9, 600), (3, 3), (1, 2), (1, 1), squared=True)
     yield turned()
     for combine in ("max", "sum"):
         yield windows(combine, F, (2, 4, 40), (2, 2), (2, 2), (0, 0))  # without a guard
@@ -132,6 +137,7 @@ def test_sizes_share_their_code() -> None:
     windows("sum", F, (2, 4, 90), (3, 3), (1, 3), (0, 0)),
     windows("max", F, (2, 40, 40), (36, 1), (1, 1), (18, 0)),  # too many rows
     joined(),
+    windows("max", F, (2, 4, 40), (3, 3), (1, 1), (1, 1), squared=True),  # a square is no element
     windows("max", "int32", (2, 4, 40), (3, 3), (2, 2), (1, 1), fill=-2**31),
 ], ids=lambda k: k.name)
 def test_other_kernels(kernel: LoopKernel) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from mxc.compiler.kernel import geometry as records
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import linear, replaced, winograd_tiles
+from mxc.compiler.kernel.gemm_of_parts import GemmOfParts
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
@@ -68,6 +69,10 @@ def _gemm(g: records.Gemm[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     if np.issubdtype(buffers[0].dtype, np.integer):
         return a @ b
     return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _gemm_of_parts(g: GemmOfParts[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    return _gemm(g, [buffer[start:] for buffer, start in zip(buffers, g.starts, strict=False)])
 
 
 def _parts(g: records.Parts[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -402,6 +407,7 @@ def _pool_spread(g: records.PoolSpread[int], buffers: Sequence[np.ndarray]) -> n
 
 _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
     records.Gemm: _gemm,
+    GemmOfParts: _gemm_of_parts,
     WordProduct: _word_product,
     records.Convolution: _convolution,
     records.BlockedConvolution: _blocked_convolution,

@@ -17,6 +17,7 @@ from functools import partial
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
+from mxc.compiler.kernel.formats import FORMATS
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 from mxc.compiler.kernel.polynomials import (
     ATANH,
@@ -32,6 +33,7 @@ from mxc.compiler.kernel.polynomials import (
     NORMAL_END,
     NORMAL_OVER,
     NORMAL_UNDER,
+    POWER_34,
     SINH,
 )
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
@@ -59,29 +61,6 @@ def expansion_in(dtype: str) -> Callable[[Function], Function]:
         return expansion(function)
 
     return mark
-
-
-class _Format:
-    """The constants of one floating format."""
-
-    def __init__(self, dtype: str):
-        single = dtype == "float32"
-        self.mantissa = 23 if single else 52
-        self.bias = 127 if single else 1023
-        # The bits of x + magic end in the integer n nearest to x, and these bits shifted right by one end in n / 2.
-        self.magic = 1.5 * 2.0**self.mantissa
-        self.ln2_high = 0.693359375 if single else 0.693147180369123816490  # log(2) in so few bits that n * it is exact
-        self.ln2_low = pymath.log(2) - 0.693359375 if single else 1.90821492927058770002e-10
-        self.highest = 89.5 if single else 711.0  # for larger x, exp(x) and exp(x) / 2 overflow
-        self.lowest = -104.5 if single else -746.0  # for smaller x, exp(x) rounds to 0
-        self.tiny = 2.0**-126 if single else 2.0**-1022  # the smallest normal number
-        self.least = pymath.log(self.tiny)
-        self.spare = 32 if single else 64  # `sigmoid` scales by 2**-spare: exp(-lowest) * 2**-spare is finite
-        self.flat = 19.0 if single else 40.0  # tanh(flat / 2) rounds to 1
-        self.sign = -2**31 if single else -2**63  # the integer whose only bit is the sign
-
-
-FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
 
 
 def _clamped(x: Real, low: float, high: float) -> Real:
@@ -311,6 +290,20 @@ def normal_cdf(x: Real) -> Real:
     t = _clamped(x, -NORMAL_END, NORMAL_END)
     square = t * t
     return t * polynomial(square, NORMAL_OVER) / polynomial(square, NORMAL_UNDER) + 0.5
+
+
+@expansion
+def power_minus_3_4(x: Real) -> Real:
+    """x ** (-3/4). Two roots and a quotient take three times as long, but in float32 what is less than normal is 0."""
+    if x.dtype == "float64":
+        return (1.0 / x.op("sqrt")) * (1.0 / x.op("sqrt")).op("sqrt")
+    start, b = ir.const(POWER_34[0], "int32"), x.bits()
+    y = from_bits(ir.apply("sub", start, ir.apply("sub", b, integer("shr", b, 2))))
+    for terms in POWER_34[1]:
+        h = fma(-_repeated(x * y, 3), y, 1.0)
+        y = fma(y * h, polynomial(h, terms), y)
+    small = where(x < 0.0, x.const(pymath.nan), pymath.inf)
+    return where(x < FORMATS[x.dtype].tiny, small, where(x.equals(pymath.inf), x.const(0.0), y))
 
 
 @expansion_in("float64")

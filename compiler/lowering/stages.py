@@ -12,8 +12,9 @@ from mxc.compiler.lowering.split_joins import split_joins
 from mxc.compiler.lowering.split_reduction import split_reduction
 from mxc.compiler.lowering.split_winograd import split_winograd
 from mxc.compiler.lowering.stage import GIVEN
+from mxc.compiler.lowering.strides import strides
 from mxc.compiler.transformation import check_order
 
-STAGES = (fuse, lower, split_reduction, split_depth, split_joins, split_winograd, share_code, chains, schedule,
-          plan_memory)
+STAGES = (fuse, lower, split_reduction, split_depth, split_joins, split_winograd, strides, share_code, chains,
+          schedule, plan_memory)
 check_order(STAGES, GIVEN)

@@ -110,11 +110,13 @@ def _of_c() -> Iterable[Builtin]:
 
 def _of_our_own() -> Iterable[Builtin]:
     """Functions that kernel/math.py alone computes. decay: exp of numbers that are not above 0, and 0 where that is no
-    normal number. normal_cdf: the standard normal distribution's function. polygamma1, ...: derivatives of digamma."""
+    normal number. normal_cdf: the standard normal distribution's function. power_minus_3_4: a ** -0.75.
+    polygamma1, ...: derivatives of digamma."""
     yield Builtin("sigmoid", _sigmoid, ("sigmoid(a) * (1 - sigmoid(a))",), quick=True)
     yield Builtin("softrelu", _softrelu, ("sigmoid(a)",), quick=True)
     yield Builtin("decay", _special("decay"), ("decay(a)",))
     yield Builtin("normal_cdf", _special("normal_cdf"), ("0.3989422804014327 * exp(-0.5 * a ** 2)",))
+    yield Builtin("power_minus_3_4", lambda x: x ** x.dtype.type(-0.75), ("-0.75 * power_minus_3_4(a) / a",))
     yield Builtin("digamma", _special("digamma"), ("polygamma1(a)",))
     yield Builtin("erfinv", _special("erfinv"), ("0.886226925452758 * exp(erfinv(a) ** 2)",))
     yield Builtin("polygamma1", _special("polygamma1"), ("polygamma2(a)",))

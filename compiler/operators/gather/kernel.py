@@ -81,9 +81,11 @@ def unpick(c: IndexNode, params: Params, index: Index) -> Value:
 
 def one_hot(c: IndexNode, params: Params, index: Index) -> Value:
     """`on_value` where the last axis is at the index, a 32-bit integer, else `off_value`."""
-    wanted = ir.cast(ir.cast(c.load(0, index[:-1]), "int32"), INDEX)
+    # Compared as what it is: a vector holds twice as many numbers of 32 bits as indices.
+    place = ir.cast(index[-1], "int32") if c.out_shape[-1] <= 1 << 31 else index[-1]
+    wanted = ir.cast(ir.cast(c.load(0, index[:-1]), "int32"), place.dtype)
     on, off = (ir.const(number_as(n, c.out_dtype), c.out_dtype) for n in (params.on_value, params.off_value))
-    return ir.apply("where", ir.apply("eq", index[-1], wanted), on, off)
+    return ir.apply("where", ir.apply("eq", place, wanted), on, off)
 
 
 def ravel(c: IndexNode, params: Params, index: Index) -> Value:

@@ -129,26 +129,29 @@ def planes(builder: GraphBuilder, data: Entry) -> Entry:
     return as_shape(builder, widened(builder, data), (shape[0], 1, shape[1], prod(shape[2:])))
 
 
+def window_size(builder: GraphBuilder, x: Entry, size: int) -> int:
+    """How many channels of planes the window around a channel has: `size`, or one less where that is even. It reaches
+    no further than there are channels, because code loops over all of it."""
+    return 2 * min((size - 1) // 2, builder.shape(x)[2] - 1) + 1
+
+
 def window_sum(builder: GraphBuilder, x: Entry, size: int) -> Entry:
-    """The sum over the window of channels around each channel of planes. A window has `size` channels, or one less
-    where `size` is even; it reaches no further than there are channels, because code loops over all of it."""
-    half = min((size - 1) // 2, builder.shape(x)[2] - 1)
-    return builder.make("Pooling", x, kernel=(2 * half + 1, 1), pad=(half, 0), pool_type="sum")
+    """The sum over the window around each channel of planes, of so many channels."""
+    return builder.make("Pooling", x, kernel=(size, 1), pad=(size // 2, 0), pool_type="sum")
 
 
 def lrn_base(builder: GraphBuilder, x: Entry, params: Params) -> Entry:
     """knorm + alpha / nsize * the window's sum of squares."""
-    total = window_sum(builder, builder.make("square", x), params.nsize)
+    total = builder.make("_mxc_squares_around", x, kernel=(window_size(builder, x, params.nsize),))
     mean = builder.make("_mul_scalar", total, scalar=params.alpha / params.nsize)
     return builder.make("_plus_scalar", mean, scalar=params.knorm)
 
 
 def lrn_power(builder: GraphBuilder, base: Entry, beta: float) -> Entry:
-    """base^-beta; by roots for 3 / 4, the default: a power takes several times as long as all else."""
-    if beta != 0.75:
-        return builder.make("_power_scalar", base, scalar=-beta)
-    root = builder.make("rsqrt", base)
-    return builder.make("elemwise_mul", root, builder.make("sqrt", root))
+    """base^-beta; for 3 / 4, the default, by a function of its own: a power takes several times as long as all else."""
+    if beta == 0.75:
+        return builder.make("_mxc_power_minus_3_4", base)
+    return builder.make("_power_scalar", base, scalar=-beta)
 
 
 def lrn(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -287,9 +290,16 @@ def lrn_grad(g: Gradient) -> list[Entry | None]:
     power = lrn_power(g.builder, base, params.beta)
     direct = g.make("elemwise_mul", og, power)
     each = g.make("elemwise_mul", g.make("elemwise_mul", og, x), g.make("elemwise_div", power, base))
-    around = g.scaled(window_sum(g.builder, each, params.nsize), 2 * params.beta * params.alpha / params.nsize)
+    total = window_sum(g.builder, each, window_size(g.builder, x, params.nsize))
+    around = g.scaled(total, 2 * params.beta * params.alpha / params.nsize)
     back = g.make("elemwise_sub", direct, g.make("elemwise_mul", x, around))
     return [as_shape(g.builder, back, g.shape(g.inputs[0]))]
+
+
+def squares_around_grad(g: Gradient) -> list[Entry | None]:
+    """Each element is in the sums of its neighbours: dx = 2 x * the window's sum of og."""
+    total = window_sum(g.builder, g.og, g.params.kernel[0])
+    return [g.make("elemwise_mul", g.inputs[0], g.scaled(total, 2.0))]
 
 
 def moments_grad(g: Gradient) -> list[Entry | None]:

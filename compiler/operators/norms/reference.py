@@ -91,3 +91,10 @@ def sync_batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rn
     """BatchNorm of axis 1: output, mean, variance, 1 / sqrt(var + eps)."""
     out, mean, inverse = batch_norm(params, inputs, is_train, rng)
     return [out, mean, inverse ** -2 - params.eps, inverse]
+
+
+def squares_around(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The sum of the squares of the neighbours along axis 2, of as many as the kernel has elements."""
+    (size,), squares = params.kernel, np.moveaxis(inputs[0].astype(np.float64) ** 2, 2, 0)
+    sums = [squares[max(i - size // 2, 0):i + size // 2 + 1].sum(0) for i in range(len(squares))]
+    return [np.moveaxis(np.stack(sums), 0, 2)]

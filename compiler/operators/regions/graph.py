@@ -12,22 +12,24 @@ LAST, SECOND = (0, 2, 3, 1), (0, 3, 1, 2)  # the axes of an array, with its chan
 
 
 def roi_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The routine, forward, with the channels last: the largest numbers of the same part are then vectors. It reads no
-    gradient, and gets the regions in the gradient's place."""
+    """The routine, forward: the largest numbers of the same part are then vectors."""
+    return _of_pixels(builder, node, inputs, "_mxc_roi_pooling")
+
+
+def roi_align(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The routine, forward: the elements around a sample are then vectors."""
+    return _of_pixels(builder, node, inputs, "_mxc_roi_align")
+
+
+def _of_pixels(builder: GraphBuilder, node: Node, inputs: list[Entry], op: str) -> list[Entry]:
+    """A routine of arrays with the channels last. Forward it reads no gradient, and gets the regions in its place."""
     assert builder.old is not None
     data, rois = inputs
     count, channels, rows, columns = builder.old.shape(Entry(node))
     pixels = builder.make("transpose", data, axes=LAST)
     shape = count, rows, columns, channels
-    made = builder.make("_mxc_roi_pooling", pixels, rois, rois, name=f"{node.name}_pixels", shape=shape, **node.params)
+    made = builder.make(op, pixels, rois, rois, name=f"{node.name}_pixels", shape=shape, **node.params)
     return [builder.make("transpose", made, name=node.name, axes=SECOND)]
-
-
-def roi_align(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The routine, forward, which gets the regions in the gradient's place."""
-    assert builder.old is not None
-    shape = builder.old.shape(Entry(node))
-    return [builder.make("_mxc_roi_align", *inputs, inputs[1], name=node.name, shape=shape, **node.params)]
 
 
 def roi_pooling_grad(g: Gradient) -> list[Entry | None]:

@@ -14,9 +14,9 @@ def roi_pooling_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """data, with the channels second, rois, and what flows into the output where backward."""
+    """data, with the channels last, rois, and what flows into the output where backward."""
     rows, columns = params.pooled_size
-    parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)
+    parts = c.shape(0)[3] // (rows * columns if params.position_sensitive else 1)
     sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
     return call("roi_align", sizes, backward=params.backward, scale=params.spatial_scale,
                 samples=max(params.sample_ratio, 0), apart=params.position_sensitive, aligned=params.aligned,
@@ -126,7 +126,7 @@ def roi_pooling(first, last, data, rois, grad, out, best, place, lefts, rights, 
 
 # long: the language of routines has no functions, and forward and backward share the places of the samples
 @routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch if backward else count")
-def roi_align(first, last, data, rois, grad, out, batch, channels, height, width, count, parts, rows, columns, *,
+def roi_align(first, last, data, rois, grad, out, batch, height, width, channels, count, parts, rows, columns, *,
               backward, scale, samples, apart, aligned, real):
     """The mean of bilinear samples in each of rows x columns parts of each region.
 
@@ -139,7 +139,7 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
         begin = int64(unit)
         end = int64(unit + 1)
         if backward:
-            for i in range(unit * channels * height * width, (unit + 1) * channels * height * width):
+            for i in range(unit * height * width * channels, (unit + 1) * height * width * channels):
                 out[i] = real(0)
             begin = int64(0)
             end = count
@@ -149,7 +149,7 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
             if backward:
                 known = known and int64(which) == unit
             else:
-                for i in range(roi * parts * rows * columns, (roi + 1) * parts * rows * columns):
+                for i in range(roi * rows * columns * parts, (roi + 1) * rows * columns * parts):
                     out[i] = real(0)
             if known:
                 image = int64(which)
@@ -184,26 +184,32 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
                             xb = min_(xa + 1, width - 1)
                             below = y - floor_(y)
                             beside = x - floor_(x)
-                            for part in range(parts):
-                                channel = part * rows * columns + place if apart else part
-                                plane = (image * channels + channel) * height * width
-                                at = (roi * parts + part) * rows * columns + place
-                                w0 = (real(1) - below) * (real(1) - beside) * share
-                                w1 = (real(1) - below) * beside * share
-                                w2 = below * (real(1) - beside) * share
-                                w3 = below * beside * share
-                                p0 = plane + ya * width + xa
-                                p1 = plane + ya * width + xb
-                                p2 = plane + yb * width + xa
-                                p3 = plane + yb * width + xb
-                                if backward:
-                                    out[p0] = out[p0] + grad[at] * w0
-                                    out[p1] = out[p1] + grad[at] * w1
-                                    out[p2] = out[p2] + grad[at] * w2
-                                    out[p3] = out[p3] + grad[at] * w3
-                                else:
-                                    total = data[p0] * w0 + data[p1] * w1 + data[p2] * w2 + data[p3] * w3
-                                    out[at] = out[at] + total
+                            w0 = (real(1) - below) * (real(1) - beside) * share
+                            w1 = (real(1) - below) * beside * share
+                            w2 = below * (real(1) - beside) * share
+                            w3 = below * beside * share
+                            plane = image * height * width
+                            channel = place if apart else int64(0)
+                            p0 = (plane + ya * width + xa) * channels + channel
+                            p1 = (plane + ya * width + xb) * channels + channel
+                            p2 = (plane + yb * width + xa) * channels + channel
+                            p3 = (plane + yb * width + xb) * channels + channel
+                            at = (roi * rows * columns + place) * parts
+                            step = rows * columns if apart else 1
+                            if backward:  # one after the other: at borders they are the same elements
+                                for i in range(parts):
+                                    out[p0 + i * step] = out[p0 + i * step] + grad[at + i] * w0
+                                for i in range(parts):
+                                    out[p1 + i * step] = out[p1 + i * step] + grad[at + i] * w1
+                                for i in range(parts):
+                                    out[p2 + i * step] = out[p2 + i * step] + grad[at + i] * w2
+                                for i in range(parts):
+                                    out[p3 + i * step] = out[p3 + i * step] + grad[at + i] * w3
+                            else:
+                                for i in range(parts):
+                                    above = data[p0 + i * step] * w0 + data[p1 + i * step] * w1
+                                    under = data[p2 + i * step] * w2 + data[p3 + i * step] * w3
+                                    out[at + i] = out[at + i] + (above + under)
 
 
 @routine(inputs=("data", "rois"), outputs=("out",), units="count")

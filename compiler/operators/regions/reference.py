@@ -82,6 +82,12 @@ def _pooled(params: Params, inputs: list[np.ndarray], kind: str) -> list[np.ndar
     return [out]
 
 
+def _pooled_of_pixels(params: Params, inputs: list[np.ndarray], kind: str) -> list[np.ndarray]:
+    data, rois, out_grad = inputs
+    grad = np.moveaxis(out_grad, -1, 1) if params.backward else out_grad
+    return [np.moveaxis(_pooled(params, [np.moveaxis(data, -1, 1), rois, grad], kind)[0], 1, -1)]
+
+
 def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                 ) -> list[np.ndarray]:
     """The largest number of each part of each region, or the gradient to data."""
@@ -91,14 +97,17 @@ def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: D
 def roi_pooling_of_pixels(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
     """roi_pooling of arrays with the channels last."""
-    data, rois, out_grad = inputs
-    grad = np.moveaxis(out_grad, -1, 1) if params.backward else out_grad
-    return [np.moveaxis(_pooled(params, [np.moveaxis(data, -1, 1), rois, grad], "max")[0], 1, -1)]
+    return _pooled_of_pixels(params, inputs, "max")
 
 
 def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The mean of bilinear samples in each part of each region, or the gradient to data."""
     return _pooled(params, inputs, "avg")
+
+
+def roi_align_of_pixels(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """roi_align of arrays with the channels last."""
+    return _pooled_of_pixels(params, inputs, "avg")
 
 
 def turned_roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

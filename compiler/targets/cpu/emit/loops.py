@@ -1,6 +1,9 @@
 """Loop kernels as typed source for the CPU (see translate.py): the skeletons of skeletons.py."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import affine, index
@@ -10,8 +13,10 @@ from mxc.compiler.targets.cpu.emit.skeletons import (
     PIECE,
     TILE,
     TILE_ROWS,
+    Marked,
     across,
     is_tiled,
+    one_place,
     scratch_layout,
     skeleton,
 )
@@ -34,7 +39,7 @@ class _Loops(WindowRows):
     def leaf(self, v: Value) -> str | None:
         if self.in_squares and id(v) in self.squares:
             last = self.points - 1
-            return f"{self.squares[id(v)]}[(i{last - 1} - from_) * {TILE} + i{last} - tile]"
+            return f"{self.squares[id(v)]}[step{last - 1} * {TILE} + step{last}]"
         return super().leaf(v)
 
     def text(self) -> str:
@@ -92,6 +97,10 @@ class _Loops(WindowRows):
     def stretch(self, stores: list[Store], start: str, stop: str) -> None:
         """The points start..stop of the last axis of a map."""
         last = self.points - 1
+        marked = one_place(self.kernel)
+        if marked is not None and not self.streams and not self.lanes:
+            self.mark(stores[0], marked, start, stop)
+            return
         if not self.streams:
             with self.loop(last, start, stop):
                 self.over_reduce(stores)
@@ -100,6 +109,15 @@ class _Loops(WindowRows):
             self.source(f"count = min_({PIECE}, {stop} - piece)")
             with self.streaming("piece", "count"), self.loop(last, "piece", "piece + count"):
                 self.over_reduce(stores)
+
+    def mark(self, store: Store, marked: Marked, start: str, stop: str) -> None:
+        """Stores the number of all places along the last axis, and then that of the one place."""
+        last = self.points - 1
+        self.source(f"mark = int64({self.printer.print(marked.place)})")
+        for value, begin, end in ((marked.others, start, stop),
+                                  (marked.there, f"max_({start}, mark)", f"min_({stop}, mark + 1)")):
+            with self.loop(last, begin, end):
+                self.store([Store(store.buffer, store.index, value)])
 
     def map_squares(self, stores: list[Store]) -> None:
         """Rows row..row_stop in runs along the last axis but one, and of each row the stretch start..stop of the last
@@ -122,6 +140,7 @@ class _Loops(WindowRows):
             with (self.printer.scope(f"for left in range(start, stop, {2 * TILE}):"),
                   self.printer.scope(f"for upper in range(run, run_stop, {2 * TILE}):")):
                 source(f"lower = min_(upper + {2 * TILE}, run_stop)")
+                self.ask_ahead(stores)
                 with self.printer.scope(f"for tile in range(left, min_(left + {2 * TILE}, stop), {TILE}):"):
                     source(f"whole = upper + (lower - upper) // {TILE} * {TILE} if tile + {TILE} <= stop else upper")
                     with self.printer.scope(f"for from_ in range(upper, whole, {TILE}):"):
@@ -131,16 +150,39 @@ class _Loops(WindowRows):
             self.open_axes.difference_update(outer)
             source("row += run_stop - run")
 
+    @contextmanager
+    def steps(self, axis: int, start: str, count: int) -> Iterator[None]:
+        """A loop of `count` steps along an axis. LLVM sees how many, which it does not of `loop`."""
+        with self.printer.scope(f"for step{axis} in range({count}):"):
+            self.source(f"i{axis} = {start} + step{axis}")
+            self.open_axes.add(axis)
+            yield
+            self.open_axes.discard(axis)
+
+    def ask_ahead(self, stores: list[Store]) -> None:
+        """Asks for what the next two by two squares read and write: rows so far apart are more than what the processor
+        foresees by itself."""
+        last, size, text = self.points - 1, 2 * TILE, self.printer.print
+        self.source(f"below = upper + {size} if upper + {size} < run_stop else run")
+        self.source(f"beside = left if upper + {size} < run_stop else left + {size}")
+        with self.steps(last - 1, "below", size), self.steps(last, "beside", 1):
+            for s in stores:
+                if affine(s.index)[0].get(ir.axis(last)) == 1:
+                    self.source(f"claim(b{s.buffer}, {text(s.index)}, {size})")
+        with self.steps(last - 1, "below", 1), self.steps(last, "beside", size):
+            for v in across(self.kernel):
+                self.source(f"fetch(b{v.data}, {text(v.args[0])}, {size})")
+
     def square(self, roots: list[Value], stores: list[Store]) -> None:
         """The square at `from_` of the last axis but one and `tile` of the last."""
         last = self.points - 1
-        with self.loop(last - 1, "from_", "from_ + 1"), self.loop(last, "tile", "tile + 1"):
+        with self.steps(last - 1, "from_", 1), self.steps(last, "tile", 1):
             for v in across(self.kernel):
                 place = self.printer.print(v.args[0])
                 stride = self.printer.print(index(affine(v.args[0])[0][ir.axis(last)]))
                 self.source(f"transposed({self.squares[id(v)]}, b{v.data}, {place}, {stride})")
         self.in_squares = True
-        with self.loop(last - 1, "from_", f"from_ + {TILE}"), self.loop(last, "tile", f"tile + {TILE}"):
+        with self.steps(last - 1, "from_", TILE), self.steps(last, "tile", TILE):
             self.over_reduce(stores)
         self.in_squares = False
 

@@ -15,6 +15,7 @@ on an inner loop's axis are printed outside of it. Accumulators that use others'
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity, lanes
@@ -72,6 +73,29 @@ def across(kernel: LoopKernel) -> list[Value]:
             if terms.get(ir.axis(last - 1), 0) == 1 and terms.get(ir.axis(last), 0) not in (0, 1):
                 found.append(v)
     return found
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What a map stores that has one number, `others`, at all places along its last axis but `place`, where it has
+    `there`. Only `place` may lie beyond the axis."""
+
+    place: Value
+    there: Value
+    others: Value
+
+
+def one_place(kernel: LoopKernel) -> Marked | None:
+    """The places and numbers of a map such as `one_hot`; None for another one."""
+    if kernel.accumulators or len(kernel.stores) != 1 or not kernel.domain:
+        return None
+    store, last = kernel.stores[0], ir.axis(len(kernel.domain) - 1)
+    if store.value.op != "where" or store.mode != "write" or affine(store.index)[0].get(last) != 1:
+        return None
+    test, there, others = store.value.args
+    if test.op != "eq" or others.op != "const" or test.args[0] not in (last, ir.cast(last, "int32")):
+        return None
+    return None if last in ir.walk([test.args[1], there]) else Marked(test.args[1], there, others)
 
 
 def has_short_loops(kernel: LoopKernel) -> bool:

@@ -20,7 +20,8 @@ CHAINS = 4  # so many vectors are combined at a time: each waits for the one bef
 # many parameters: the arguments of the word as loops write it (windows.py).
 def slid(op: str, s: Steps, to: Buffer, count: Typed, step: Typed, taps: Typed, apart: Typed, high: Typed,
          *rows: Buffer | Typed) -> None:
-    """to[x] for x < count: the elements row[x * step + k * apart], k < taps, of all rows, combined by `op`.
+    """to[x] for x < count: the elements row[x * step + k * apart], k < taps, of all rows, combined by `op`; "squares"
+    adds up their squares.
 
     rows: for each whether it is there, its number `low`, and a buffer that begins with it. Only elements for which
     0 <= low + x * step + k * apart < high count. `to` is written to the end of the last vector.
@@ -30,13 +31,13 @@ def slid(op: str, s: Steps, to: Buffer, count: Typed, step: Typed, taps: Typed, 
 
 class _Slide:
     def __init__(self, op: str, s: Steps, to: Buffer, rows: tuple[Buffer | Typed, ...]):
-        self.op, self.s, self.b = op, s, s.b
+        self.op, self.squared, self.s, self.b = "sum" if op == "squares" else op, op == "squares", s, s.b
         self.to = Array(s.b, to.pointer, to.dtype)
         self.rows = [(s.truth(there), s.whole(low), Array(s.b, row.pointer, row.dtype))
                      for there, low, row in zip(rows[::3], rows[1::3], rows[2::3], strict=True)
                      if isinstance(row, Buffer) and isinstance(low, Typed) and isinstance(there, Typed)]
         self.lanes = s.isa.lanes(to.dtype)
-        self.neutral = s.b.number(identity(op, to.dtype), vector_type(register_type(to.dtype), self.lanes))
+        self.neutral = s.b.number(identity(self.op, to.dtype), vector_type(register_type(to.dtype), self.lanes))
 
     def run(self, count: Value, step: Value, taps: Value, apart: Value, high: Value) -> None:
         """One of three loops runs: elements of neighbouring results lie together, two apart, or anywhere."""
@@ -86,6 +87,7 @@ class _Slide:
             else:
                 mask = b.inside(across + self.splat(low + place), self.splat(end)) & b.splat(there, lanes)
                 value = b.select(mask, self.masked(row, distance, place, mask, (low, end, there), across), self.neutral)
+            value = value * value if self.squared else value
             best[i % CHAINS] = self.combined(best[i % CHAINS], value)
 
     def masked(self, row: Array, distance: int, place: Value, mask: Value, limits: tuple[Value, Value, Value],

@@ -29,7 +29,7 @@ class Sliding:
     reads, inner: the one along these rows, None where there is none. step, apart: how far elements are apart along the
     last axis of the domain and along `inner`. rows: the parts of the guard that are the same along these two. column: a
     number that grows as the index does along them, and has to be within 0 <= column < limit; None where nothing is
-    asked of it, and so is `limit` where there is none.
+    asked of it, and so is `limit` where there is none. word: what combines them, "squares" for a sum of squares.
     """
 
     buffer: int
@@ -41,6 +41,7 @@ class Sliding:
     rows: tuple[Value, ...]
     column: Value | None
     limit: Value | None
+    word: str
 
 
 def sliding(kernel: LoopKernel) -> Sliding | None:
@@ -48,8 +49,10 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
     if len(kernel.accumulators) != 1 or not kernel.domain or not kernel.reduce or lanes(kernel):
         return None
     accumulator, first = kernel.accumulators[0], len(kernel.domain)
-    load = _element(accumulator.body)
-    if load is None or accumulator.combine not in COMBINED or (len(load.args) == 1 and len(kernel.reduce) < 2):
+    load, squared = _element(accumulator.body)
+    if load is None or accumulator.combine not in (("sum",) if squared else COMBINED):
+        return None
+    if len(load.args) == 1 and len(kernel.reduce) < 2:
         return None
     nothing = identity(accumulator.combine, computing_dtype(load.dtype))
     if len(load.args) == 3 and (load.args[2].op != "const" or load.args[2].data != nothing):
@@ -74,15 +77,18 @@ def sliding(kernel: LoopKernel) -> Sliding | None:
     if columns and (column is None or _step(column, last) != step):
         return None
     return Sliding(load.data, place, tuple(axis.data for axis in outer), inner.data if inner in along else None, step,
-                   apart if inner in along else 0, tuple(rows), column, limit)
+                   apart if inner in along else 0, tuple(rows), column, limit,
+                   "squares" if squared else accumulator.combine)
 
 
-def _element(body: Value) -> Value | None:
-    """The load that an accumulator's body is, as it is computed with."""
-    load = body.args[0] if body.op == "cast" else body
+def _element(body: Value) -> tuple[Value | None, bool]:
+    """The load that an accumulator's body is, as it is computed with, and whether it is squared."""
+    squared = body.op == "mul" and body.args[0] is body.args[1]
+    number = body.args[0] if squared else body
+    load = number.args[0] if number.op == "cast" else number
     if load.op != "load" or load.dtype not in FLOATS:
-        return None
-    return load if computing_dtype(body.dtype) == computing_dtype(load.dtype) else None
+        return None, squared
+    return load if computing_dtype(number.dtype) == computing_dtype(load.dtype) else None, squared
 
 
 def _uses(roots: Sequence[Value], axes: Sequence[Value]) -> bool:

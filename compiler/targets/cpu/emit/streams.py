@@ -45,9 +45,18 @@ def _copy(s: Steps, to: Value, source: Value, start: Value, size: Value) -> None
 
 def fetch(s: Steps, buffer: Buffer, place: Typed, count: Typed) -> None:
     """Asks for buffer[place : place + count], which need not exist, in the nearest cache."""
+    _ask(s, buffer, place, count, False)
+
+
+def claim(s: Steps, buffer: Buffer, place: Typed, count: Typed) -> None:
+    """As `fetch`, for what is written next. A store to a line that another cache may have waits for its answer."""
+    _ask(s, buffer, place, count, True)
+
+
+def _ask(s: Steps, buffer: Buffer, place: Typed, count: Typed, written: bool) -> None:
     here = Array(s.b, buffer.pointer, buffer.dtype).at(s.whole(place))  # not `address`: it may be outside
     for x in s.b.range(0, s.whole(count), LINE // BYTES[buffer.dtype]):
-        prefetch(here.at(x))
+        prefetch(here.at(x), written=written)
 
 
 def fence(s: Steps) -> None:

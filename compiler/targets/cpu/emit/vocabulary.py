@@ -15,7 +15,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Value, ve
 from mxc.compiler.targets.cpu.emit.skeletons import TILE
 from mxc.compiler.targets.cpu.emit.slides import slid
 from mxc.compiler.targets.cpu.emit.sliding import COMBINED
-from mxc.compiler.targets.cpu.emit.streams import elsewhere, fence, fetch, streamed
+from mxc.compiler.targets.cpu.emit.streams import claim, elsewhere, fence, fetch, streamed
 from mxc.compiler.targets.cpu.emit.typed import DTYPES, INVARIANT, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import product_symbol
@@ -155,8 +155,8 @@ def words() -> dict[str, Word]:
     found |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in TYPES if dtype != ir.INDEX}
     found |= {"udiv": functools.partial(_index, "udiv"), "umod": functools.partial(_index, "urem")}
     found |= {"sum_": functools.partial(_collected, "add"), "prod_": functools.partial(_collected, "mul")}
-    found |= {f"slid_{op}": functools.partial(slid, op) for op in COMBINED}
+    found |= {f"slid_{op}": functools.partial(slid, op) for op in (*COMBINED, "squares")}
     found |= {f"{op}_": functools.partial(_random, op, result) for op, result in RANDOM.items()}
     found |= {word.__name__: word for word in (select, half, brain, integer, load_where, moved, transposed, product_,
-                                                    elsewhere, streamed, fence, fetch)}
+                                                    elsewhere, streamed, fence, fetch, claim)}
     return found

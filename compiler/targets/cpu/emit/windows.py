@@ -47,7 +47,7 @@ class WindowRows(Sweeps):
                 rows.append(f"there{number}, low{number}, row{number}")
         step, apart = text(index(found.step)), text(index(found.apart))
         taps = "1" if found.inner is None else f"n{found.inner}"
-        source(f"slid_{a.combine}(s0, stop - start, {step}, {taps}, {apart}, high, {', '.join(rows)})")
+        source(f"slid_{found.word}(s0, stop - start, {step}, {taps}, {apart}, high, {', '.join(rows)})")
         self.acc_names = {0: self.printer.rounded(f"s0[i{axis} - start]", a.body.dtype)}
         with self.loop(axis, "start", "stop"):
             self.store(list(self.kernel.stores))

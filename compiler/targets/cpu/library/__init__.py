@@ -49,6 +49,7 @@ MODULES = {
     "filter_convolution": filter_lanes,
     "filter_data_grad": filter_lanes,
     "gemm": gemm,
+    "gemm_of_parts": gemm,
     "image_convolution": image_lanes,
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,

@@ -320,11 +320,11 @@ def pack_lines(
                     to[k * block + line] = convert(here[offsets[line]], source.dtype)
 
 
-def prefetch(place: Array, nearness: int = 3) -> None:
-    """A hint that the memory at `place` is read soon; where there is no memory, nothing happens. nearness: 3 asks for
-    it in the nearest cache, 2 in the next one, 0 without keeping it longer than others."""
+def prefetch(place: Array, nearness: int = 3, written: bool = False) -> None:
+    """A hint that the memory at `place` is read soon, or written; where there is no memory, nothing happens. nearness:
+    3 asks for it in the nearest cache, 2 in the next one, 0 without keeping it longer than others."""
     b = place.builder
-    numbers = [b.number(x, "i32") for x in (0, nearness, 1)]  # 0: to be read; 1: as data
+    numbers = [b.number(x, "i32") for x in (int(written), nearness, 1)]  # 1: as data
     b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
 
 

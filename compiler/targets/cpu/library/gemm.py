@@ -18,12 +18,13 @@ are go from the registers to their place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
+from mxc.compiler.kernel.gemm_of_parts import GemmOfParts
 from mxc.compiler.kernel.geometry import Gemm
 from mxc.compiler.kernel.ir import computing_dtype
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Value, vector_type
 from mxc.compiler.targets.cpu.library import vector
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.library.blocks import LINE, Lines, pack_lines, prefetch
@@ -161,9 +162,10 @@ def print_kernel(p: Printing) -> None:
     if g.vector:
         vector.print_kernel(p)
         return
+    p, factor = _without_factor(p)
 
     def tile(rows: int, vectors: int, values: list[Value]) -> None:
-        _print_tile(p, rows, vectors, TileCall(*values))
+        _print_tile(p, rows, vectors, TileCall(*values), factor)
 
     def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
         *_, rows_here, columns_here = values
@@ -194,8 +196,22 @@ def print_kernel(p: Printing) -> None:
         _Units(p, args, p.array(scratch)).run(first, last)
 
 
-def _print_tile(p: Printing, rows: int, vectors: int, given: TileCall) -> None:
-    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector]."""
+def _without_factor(p: Printing) -> tuple[Printing, float | None]:
+    """The kernel, and None; where all that its epilogue does to results is to multiply them by a number, the kernel
+    without that epilogue, and the number. Tiles multiply by it before they add, and store results as they are."""
+    (store, *others), dtype = p.kernel.stores, p.dtype
+    value = store.value
+    if others or store.mode != "write" or value.op != "mul" or not value.dtype == p.kernel.geometry.dtype == dtype:
+        return p, None
+    result, factor = value.args
+    if result.op != "acc" or factor.op != "const":
+        return p, None
+    return replace(p, kernel=replace(p.kernel, stores=(replace(store, value=result),))), float(factor.data)
+
+
+def _print_tile(p: Printing, rows: int, vectors: int, given: TileCall, factor: float | None) -> None:
+    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector], times a factor if there is
+    one."""
     b, lanes, (mr, nr) = p.b, p.isa.lanes(p.dtype), p.isa.tile(p.dtype)
     g: Gemm[int] = p.geometry
     panel, whole = p.array(given.panel), given.depth - given.depth % STEP
@@ -204,6 +220,9 @@ def _print_tile(p: Printing, rows: int, vectors: int, given: TileCall) -> None:
         lines = [a.at(i * given.pitch) if g.rows_in_place else a.at(i) for i in range(rows)]
         sums = chained(Arithmetic(b, p.isa.narrow), lanes, lines, 1 if g.rows_in_place else mr,
                        Panel(panel, nr, vectors), given.depth, whole)
+        if factor is not None:
+            by = b.number(factor, vector_type(TYPES[p.dtype], lanes))
+            sums = [total * by for total in sums]
         places = [c.at(i * given.c_pitch + j * lanes) for i in range(rows) for j in range(vectors)]
         keep_sums(sums, [(place, 0) for place in places], given.add)
 
@@ -217,6 +236,8 @@ class _Product(Function):
         super().__init__(printing, args)
         g, self.tile = self.g, self.isa.tile(self.dtype)
         self.a, self.b_matrix = self.epilogue.buffers[:2]
+        if isinstance(g, GemmOfParts):
+            self.a, self.b_matrix = self.a.at(g.starts[0]), self.b_matrix.at(g.starts[1])
         self.m, self.n, self.k, self.a_strides, self.b_strides = g.m, g.n, g.k, g.a_strides, g.b_strides
         if g.turned:
             self.a, self.b_matrix, self.m, self.n = self.b_matrix, self.a, self.n, self.m
