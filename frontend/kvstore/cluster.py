@@ -57,7 +57,10 @@ def connect(address: str, where: str) -> None:
 def start_environment(is_local: bool = True, with_token: bool = True) -> None:
     """Settings of Ray for a cluster that mxc starts, before Ray is imported: callers need a token, what workers started
     ends with them, and of a local cluster nothing listens but on the machine's loopback. with_token: make a token."""
-    defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", "RAY_process_group_cleanup_enabled": "true"}
+    defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", "RAY_process_group_cleanup_enabled": "true",
+                # Objects that nobody needs are freed at once, not after a second: each round of messages then has the
+                # memory of the one before, whose pages are there (a new page costs more than what is copied to it).
+                "RAY_free_objects_period_milliseconds": "0"}
     if is_local:
         defaults["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # by this Ray takes 127.0.0.1 for the node's address
     for name, value in defaults.items():

@@ -17,6 +17,7 @@ BOUND = "MXNET_KVSTORE_BIGARRAY_BOUND"
 # A message costs Ray about two milliseconds whatever is in it, so small parts travel together: a message is sent once
 # LEAST bytes are there, or nothing more is just being computed, and has MOST bytes, or one array, at most.
 LEAST, MOST = 4 << 20, 16 << 20
+INLINE = 100 << 10  # bytes: what is smaller Ray sends with a message itself, and not by its object store
 
 
 class Part(NamedTuple):
