@@ -20,7 +20,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.storage import DEFAULT, Rows
-from mxc.kvstore.cluster import package, translated
+from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.parts import INLINE, LEAST, MOST, Key, Layout, Part, messages
 from mxc.kvstore.rows import Value, joined, nbytes_of, piece
@@ -114,23 +114,24 @@ class _Message(NamedTuple):
     pulled: list[tuple[Item, Part]]
     block: tuple[Any, int] | None
 
-    def values(self, answers: Sequence[Value | int], refs: Sequence[Any]) -> list[Value]:
+    def values(self, ray: Any, answers: Sequence[Value | int], refs: Sequence[Any]) -> list[Value]:
         """What an answer has (`Server.exchange`): a number is the place of an array in the objects."""
         first = self.block[1] if self.block is not None else 0
         places = [place for place in answers if isinstance(place, int)]
         if not places:
             return list(answers)  # type: ignore[arg-type]
         is_own = self.block is not None and min(places) < first
-        objects = package().get([self.block[0], *refs] if is_own else list(refs))  # type: ignore[index]
+        objects = ray.get([self.block[0], *refs] if is_own else list(refs))  # type: ignore[index]
         arrays = [array for each in objects for array in each]
         return [arrays[each if is_own else each - first] if isinstance(each, int) else each for each in answers]
 
 
 class Exchange:
-    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came."""
+    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came. ray: for
+    objects that answers can name; without it what is pushed is in the messages."""
 
-    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False):
-        self.servers, self.rank, self.is_ordered = servers, rank, is_ordered
+    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False, ray: Any = None):
+        self.servers, self.rank, self.is_ordered, self.ray = servers, rank, is_ordered, ray
         self.error: MXNetError | None = None
         self._queues: dict[tuple[int, Key] | None, deque[Item]] = {}
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
@@ -263,8 +264,8 @@ class Exchange:
             pushed = [(item, part) for item, part in pairs if item.source is not None]
             pulled = [(item, part) for item, part in pairs if item.pull >= 0]
             values = [item.values(part) for item, part in pushed]
-            is_kept = bool(pulled) and sum(item.nbytes for item, _ in pushed) > INLINE
-            block = package().put(values) if is_kept else None
+            is_kept = self.ray is not None and bool(pulled) and sum(item.nbytes for item, _ in pushed) > INLINE
+            block = self.ray.put(values) if is_kept else None
             message = _Message(list(dict.fromkeys(item for item, _ in pairs)), pulled,
                                (block, len(values)) if is_kept else None)
             future = self.servers[server].exchange.remote(
@@ -281,20 +282,24 @@ class Exchange:
 
     def _take(self) -> None:
         while (found := self._answers.get()) is not None:
-            message, future = found
-            if isinstance(message, Item):
-                self._end([message])
-                continue
-            try:
-                for (item, part), values in zip(message.pulled, message.values(*future.result()), strict=True):
-                    item.answers.append((part, values))
-            except Exception as error:
-                self._fail(error, message.items)
-                continue
-            for item in message.items:
-                item.left -= 1
-            self._end([item for item in message.items if item.left == 0])
-            del future, found, item, message, values  # what they hold is memory that others wait for
+            self._take_answer(*found)
+            del found  # what it holds is memory that others wait for
+
+    def _take_answer(self, message: _Message | Item, answer: Any) -> None:
+        """answer: a future; None for an item that needs none."""
+        if isinstance(message, Item):
+            self._end([message])
+            return
+        try:
+            values = message.values(self.ray, *answer.result())
+            for (item, part), value in zip(message.pulled, values, strict=True):
+                item.answers.append((part, value))
+        except Exception as error:
+            self._fail(error, message.items)
+            return
+        for item in message.items:
+            item.left -= 1
+        self._end([item for item in message.items if item.left == 0])
 
     def _fail(self, error: Exception, items: Sequence[Item]) -> None:
         if self.error is None:

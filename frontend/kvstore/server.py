@@ -52,8 +52,8 @@ class _Held(NamedTuple):
 
 class _Part:
     """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in
-    the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one. held: where workers
-    find the value, if it is in the object store."""
+    the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one. held: where
+    workers find the value, if it is in the object store."""
 
     def __init__(self, value: Value):
         self.value: Value | NDArray = value
@@ -351,8 +351,8 @@ class Server:
     def _done(self, store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
         """Count a round of these parts, and give it to who waits for it."""
         parts = [store.parts[name] for name, _ in ready]
-        if store.is_sync and self.workers > 1:
-            self._hold(parts)
+        if store.is_sync and (self.workers > 1 or store.updater is not None):
+            self._hold(parts)  # else the answer is what was pushed
         for part in parts:
             part.done += 1
             waiting = part.pulls.pop(part.done, ())
