@@ -14,7 +14,7 @@ from mxc.optimizer.descent import LARS
 
 Key = int | str
 BOUND = "MXNET_KVSTORE_BIGARRAY_BOUND"
-# A message costs Ray 4 to 6 ms of processor time in all processes together whatever is in it (with its objects; in a
+# A message costs Ray 4 to 8 ms of processor time in all processes together whatever is in it (with its objects; in a
 # machine of 2 cores), so small parts travel together: a message is sent once LEAST bytes are there, or nothing more is
 # just being computed, and has MOST bytes, or one array, at most.
 LEAST, MOST = 4 << 20, 32 << 20
