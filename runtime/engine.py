@@ -186,9 +186,9 @@ def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
         work()
 
 
-def _run_placed(piece: Work) -> None:
+def _run_placed(piece: Work, tells: bool = True) -> None:
     """Run a piece that is not queued, in its turn. After an error the caller calls `_give_up`, for the pieces behind
-    it."""
+    it. tells: whether those who wait look again when it is done."""
     if piece.missing:
         _wait(lambda: piece.missing == 0, piece.number)
     is_over, failure = False, failure_of(piece.reads)  # needs no lock: only later writes could change it
@@ -208,7 +208,7 @@ def _run_placed(piece: Work) -> None:
                 raise raised(failure)
         is_over = True
     finally:
-        _engine.finish(piece, failure if is_over else None, is_over)
+        _engine.finish(piece, failure if is_over else None, is_over, tells)
 
 
 def _give_up(piece: Work) -> None:

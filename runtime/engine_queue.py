@@ -153,9 +153,10 @@ class Queue:
                 thread.start()
                 self.workers.append(thread)
 
-    def finish(self, piece: Work, failure: Failure | None, has_written: bool = True) -> None:
-        """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone. Takes
-        the lock. After an interrupt in the middle of it, it may be called again."""
+    def finish(self, piece: Work, failure: Failure | None, has_written: bool = True, tells: bool = True) -> None:
+        """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone. tells:
+        have those who wait look again. Takes the lock. After an interrupt in the middle of it, it may be called
+        again."""
         with self.lock:
             piece.end()
             for variable in piece.writes:
@@ -184,7 +185,8 @@ class Queue:
             if piece in self.pending:
                 self.large -= not piece.small
                 del self.pending[piece]
-            self.done.notify_all()
+            if tells:
+                self.done.notify_all()
 
     def close(self) -> None:
         """Let the threads end."""

@@ -24,10 +24,11 @@ def reserve(reads: Collection[Variable], writes: Sequence[Variable], name: str) 
     return piece
 
 
-def fulfil(piece: Work, call: Callable[[], None]) -> None:
-    """Do reserved work, in its turn. What `call` raises is raised where what the piece writes is waited for."""
+def fulfil(piece: Work, call: Callable[[], None], tells: bool = True) -> None:
+    """Do reserved work, in its turn. What `call` raises is raised where what the piece writes is waited for. tells:
+    have all who wait look again; a caller who has several pieces to do calls `tell` after the last."""
     piece.call = call
-    engine._run_placed(piece)
+    engine._run_placed(piece, tells)
 
 
 def writer(variable: Variable) -> Work | None:
@@ -58,8 +59,8 @@ def watch(is_over: Callable[[], bool]) -> None:
         engine._engine.done.wait_for(is_over)
 
 
-def tell(change: Callable[[], None]) -> None:
-    """Make a change, with the engine's lock held, and have all who `watch` look again."""
+def tell(change: Callable[[], bool | None]) -> None:
+    """Make a change, with the engine's lock held, and have all who `watch` look again, unless it returns False."""
     with engine._engine.lock:
-        change()
-        engine._engine.done.notify_all()
+        if change() is not False:
+            engine._engine.done.notify_all()

@@ -1,11 +1,9 @@
-"""The parts of kvstores of several processes, without Ray: tests/test_kvstore_processes.py has processes."""
+"""The parts of kvstores of several processes, without Ray: tests/test_kvstore_exchange.py has what workers send, and
+tests/test_kvstore_processes.py processes."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,9 @@ from mxc.base import MXNetError
 from mxc.compiler.ops.storage import Rows
 from mxc.kvstore import optimizer_data, parts
 from mxc.kvstore.compression import TwoBit, unpacked
-from mxc.kvstore.exchange import Exchange, Item
 from mxc.kvstore.parts import Layout, Part, Spread
 from mxc.kvstore.server import Server
-from mxc.runtime import engine, outside
+from mxc.runtime import outside
 
 # -- parts of values
 
@@ -110,11 +107,17 @@ async def opened(workers: int, is_sync: bool = True, value: tuple[float, ...] = 
     return server
 
 
+async def answered(call: Any) -> list[Any]:
+    answers, refs = await call
+    assert not refs
+    return answers
+
+
 def exchanged(server: Server, rank: int, message: int, value: Any, number: int, pulls: bool = True) -> asyncio.Task:
     pushed = [] if value is None else [(("w", 0), number)]
-    return asyncio.create_task(server.exchange(
+    return asyncio.create_task(answered(server.exchange(
         0, rank, message, pushed, [] if value is None else [np.array(value, "f")],
-        [(("w", 0), number, None)] if pulls else [], [] if value is None else [None]))
+        [(("w", 0), number, None)] if pulls else [], [] if value is None else [None])))
 
 
 def served(program: Callable[[], Any]) -> Any:
@@ -129,6 +132,59 @@ def test_a_round_has_what_all_workers_pushed_whatever_comes_first() -> None:
         others = [exchanged(server, 1, i, (5, 5), i + 1) for i in range(2)]
         found = [(await task)[0].tolist() for task in (first, *others, late)]
         assert found == [[6, 7], [6, 7], [15, 25], [15, 25]]
+
+    served(program)
+
+
+class Objects:
+    """In place of Ray's object store."""
+
+    def __init__(self) -> None:
+        self.kept: list[list[np.ndarray]] = []
+
+    def put(self, values: list[np.ndarray]) -> int:
+        self.kept.append([np.array(value) for value in values])
+        return len(self.kept) - 1
+
+    def get(self, refs: list[int]) -> list[list[np.ndarray]]:
+        return [self.kept[ref] for ref in refs]
+
+
+@pytest.mark.parametrize("with_optimizer", [False, True])
+def test_all_workers_are_given_one_object(with_optimizer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects, size = Objects(), parts.INLINE // 4
+    monkeypatch.setattr("mxc.kvstore.server.package", lambda: objects)
+
+    async def program() -> None:
+        server = await opened(2, value=(0.0,) * size)
+        await server.init(0, {("v", 0): np.zeros(2, "f")})
+        if with_optimizer:
+            await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0)))
+        names = [("w", 0), ("v", 0)]
+        for number in (1, 2):
+            found = await asyncio.gather(*[asyncio.create_task(server.exchange(
+                0, rank, number - 1, [(name, number) for name in names],
+                [np.full(size, 3 * number + rank, "f"), np.full(2, 7 * number, "f")],
+                [(name, number, None) for name in names[::-1]], [None] * 2)) for rank in range(2)])
+            assert found == [([1, 0], [number - 1])] * 2  # places in the object of this round
+            assert len(objects.kept) == number
+        wanted = [[7, 13], [14, 28]]  # sums of the rounds
+        for kind, (first, second) in enumerate(wanted):
+            given = [objects.kept[number][kind] for number in range(2)]
+            assert [set(each.tolist()) for each in given] == (
+                [{-first}, {-first - second}] if with_optimizer else [{first}, {second}])
+
+    served(program)
+
+
+def test_what_one_worker_pushes_is_its_answer() -> None:
+    async def program() -> None:
+        server = await opened(1)
+        await server.init(0, {("v", 0): np.zeros(2, "f")})
+        pulled = [(("v", 0), 0, None), (("w", 0), 1, None)]
+        answers, refs = await server.exchange(0, 0, 0, [(("w", 0), 1)], [np.full(2, 5, "f")], pulled, [None], True)
+        assert answers[0].tolist() == [0, 0] and answers[1] == 0 and not refs  # type: ignore[union-attr]
+        assert (await exchanged(server, 0, 1, None, 1))[0].tolist() == [5, 5]
 
     served(program)
 
@@ -202,9 +258,9 @@ def rows(numbers: list[int], values: list[float]) -> Rows:
 
 def rows_of(server: Server, rank: int, message: int, value: Rows | None, number: int, asked: list[int]) -> asyncio.Task:
     pushed = [] if value is None else [(("w", 0), number)]
-    return asyncio.create_task(server.exchange(
+    return asyncio.create_task(answered(server.exchange(
         0, rank, message, pushed, [] if value is None else [value], [(("w", 0), number, np.array(asked, np.int64))],
-        [None] * len(pushed)))
+        [None] * len(pushed))))
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -235,8 +291,8 @@ def test_each_push_is_applied_with_the_numbers_that_the_optimizer_had_then() -> 
         await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0)))
         await server.init(0, {("v", 0): np.ones(2, "f")})
         names = [(("w", 0), 1), (("v", 0), 1)]
-        found = await server.exchange(0, 0, 0, names, [np.ones(2, "f")] * 2, [(*each, None) for each in names],
-                                      [{"lr": 0.5}, {"lr": 0.25}])
+        found = await answered(server.exchange(0, 0, 0, names, [np.ones(2, "f")] * 2,
+                                               [(*each, None) for each in names], [{"lr": 0.5}, {"lr": 0.25}]))
         assert [each.tolist() for each in found] == [[0.5, 0.5], [0.75, 0.75]]
 
     served(program)
@@ -275,135 +331,7 @@ def test_servers_refuse_what_does_not_fit() -> None:
     served(program)
 
 
-# -- what a worker sends
-
-
-class Recorder:
-    """In place of a server's actor: notes messages, and answers each with zeros when it is told to."""
-
-    def __init__(self) -> None:
-        self.messages: list[list[str]] = []
-        self.values: list[Any] = []
-        self.asked: list[Any] = []
-        self.futures: list[tuple[Future, int]] = []
-        self.exchange = SimpleNamespace(remote=self._exchange)
-
-    def _exchange(self, store: int, rank: int, message: int, pushed: Any, values: Any, pulled: Any,
-                  settings: Any) -> Any:
-        assert message == len(self.messages)
-        self.messages.append([name[0] for name, _ in pushed])
-        self.values += values
-        self.asked += [rows for _, _, rows in pulled]
-        future: Future = Future()
-        self.futures.append((future, len(pulled)))
-        return SimpleNamespace(future=lambda: future)
-
-
-def until(is_over: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not is_over():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def item(key: str, source: mx.nd.NDArray, outs: list[mx.nd.NDArray], priority: int) -> Item:
-    return Item(0, key, layout(key, source.shape), source._array, [out._array for out in outs], 1, 1 if outs else -1,
-                priority, None, None)
-
-
-def test_gradients_that_are_finished_are_sent_while_backward_runs() -> None:
-    server, size = Recorder(), parts.LEAST // 4
-    exchange = Exchange([server], 0)
-    try:
-        first, second = mx.nd.zeros((size,)), mx.nd.zeros((size,))
-        variables = [first._array.variable, second._array.variable]
-        steps: list[Any] = []
-
-        def backward() -> None:  # as a run of a plan, which tells what is finished
-            first._array.memory[:] = 1
-            outside.announce([variables[0]])
-            until(lambda: bool(server.messages))
-            steps.append(list(server.messages))
-            second._array.memory[:] = 1
-
-        engine.push(backward, [], variables, "backward", small=False)
-        out = mx.nd.ones((size,))
-        exchange.submit([item("first", first, [out], 0), item("second", second, [out], 0)])
-        until(lambda: len(server.messages) == 2)
-        assert steps == [[["first"]]] and server.messages == [["first"], ["second"]]
-        for future, pulled in server.futures:
-            future.set_result([np.zeros(size, "f")] * pulled)
-        exchange.settle()
-        assert not out.asnumpy().any()
-    finally:
-        exchange.close()
-
-
-def test_the_highest_priority_is_sent_first_and_small_arrays_together() -> None:
-    server = Recorder()
-    exchange = Exchange([server], 0)
-    try:
-        large, small = mx.nd.zeros((parts.MOST // 8,)), [mx.nd.zeros((3,)) for _ in range(4)]
-        exchange.submit([item("large", large, [], -9), item("large too", large, [], -10),
-                         *(item(f"small {i}", each, [], -i) for i, each in enumerate(small))])
-        until(lambda: len(server.messages) == 2)
-        assert server.messages == [["small 0", "small 1", "small 2", "small 3", "large"], ["large too"]]
-    finally:
-        for future, _ in server.futures:
-            future.set_result([])
-        exchange.close()
-
-
-def test_of_row_sparse_arrays_rows_alone_are_sent() -> None:
-    servers = [Recorder(), Recorder()]
-    exchange = Exchange(servers, 0)
-    try:
-        halves = Layout((6, 2), "float32", (Part("w", 0, 0, 0, 3), Part("w", 1, 1, 3, 6)), False)
-        gradient = mx.nd.sparse.row_sparse_array((np.ones((2, 2)), [2, 5]), shape=(6, 2))
-        out, none = mx.nd.sparse.zeros("row_sparse", (6, 2)), mx.nd.ones((6, 2))
-        exchange.submit([Item(0, "w", halves, gradient._array, [], 1, -1, 0, None, None),
-                         Item(0, "w", halves, None, [out._array], 0, 1, 0, None, None, np.array([1, 2])),
-                         Item(0, "w", halves, None, [none._array], 0, 1, 0, None, None, np.array([], np.int64))])
-        until(lambda: all(server.futures for server in servers))
-        assert [server.values[0].rows.tolist() for server in servers] == [[2], [2]]
-        assert [server.values[0].shape for server in servers] == [(3, 2), (3, 2)]
-        assert servers[0].asked[0].tolist() == [1, 2] and not servers[1].asked
-        servers[0].futures[0][0].set_result([np.array([[1, 2], [3, 4]], "f")])
-        servers[1].futures[0][0].set_result([])
-        exchange.settle()
-        assert out.indices.asnumpy().tolist() == [1, 2] and out.data.asnumpy().tolist() == [[1, 2], [3, 4]]
-        assert not none.asnumpy().any()
-    finally:
-        exchange.close()
-
-
-def test_an_answer_that_comes_before_an_earlier_item_s_waits_alone() -> None:
-    servers = [Recorder(), Recorder()]
-    exchange = Exchange(servers, 0)
-    out, where = mx.nd.ones((2,)), [Layout((2,), "float32", (Part(key, 0, i, 0, 2),), False)
-                                    for i, key in enumerate(("early", "late"))]
-    exchange.submit([Item(0, each.parts[0].key, each, None, [out._array], 0, 0, 0, None, None) for each in where])
-    until(lambda: all(server.futures for server in servers))
-    servers[1].futures[0][0].set_result([np.full(2, 5, "f")])
-    time.sleep(0.1)  # the thread has taken this answer, which cannot be written before the other
-    servers[0].futures[0][0].set_result([np.full(2, 4, "f")])
-    until(lambda: exchange._open == 0)
-    assert out.asnumpy().tolist() == [5, 5]
-    exchange.close()  # which would wait for ever after a failure
-
-
-def test_an_error_of_a_message_is_raised_where_its_values_are_read_and_by_later_calls() -> None:
-    server = Recorder()
-    exchange = Exchange([server], 0)
-    out = mx.nd.ones((2,))
-    exchange.submit([item("w", mx.nd.zeros((2,)), [out], 0)])
-    until(lambda: bool(server.futures))
-    server.futures[0][0].set_exception(MXNetError("kvstore: worker 1 has ended"))
-    with pytest.raises(MXNetError, match="worker 1 has ended"):
-        out.asnumpy()
-    with pytest.raises(MXNetError, match="worker 1 has ended"):
-        exchange.check()
-    exchange.close()
+# -- workers
 
 
 def test_a_backward_run_tells_of_gradients_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:

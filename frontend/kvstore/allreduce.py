@@ -54,9 +54,9 @@ class Reducer:
                              f"ended ({type(error).__name__}: {text})") from None
 
     def exchange(self, store: int, rank: int, message: int, pushed: Any, values: Sequence[np.ndarray],
-                 pulled: Sequence[Any], settings: Any) -> list[np.ndarray]:
-        """The sums of these values over all workers. Messages of other workers may have more or fewer values: as many
-        are summed at once as all have."""
+                 pulled: Sequence[Any], settings: Any, is_kept: bool) -> tuple[list[np.ndarray], list[Any]]:
+        """The sums of these values over all workers, as a server's answer. Messages of other workers may have more or
+        fewer values: as many are summed at once as all have."""
         sums: list[np.ndarray] = []
         while len(sums) < len(values):
             together = _of_one_dtype(values[len(sums):])
@@ -72,7 +72,7 @@ class Reducer:
             ends = np.cumsum([value.size for value in together])
             sums += [part.reshape(value.shape) for part, value in zip(np.split(memory, ends[:-1]), together,
                                                                       strict=True)]
-        return sums
+        return sums, []
 
     def _least(self, number: int) -> int:
         """The least of the workers' numbers."""

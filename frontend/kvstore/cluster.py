@@ -18,6 +18,8 @@ NAMESPACE = "MXC_GROUP"
 EXTRA = "pip install 'mxc-compiler[dist]'"
 PARENT_DIES = 1  # prctl's PR_SET_PDEATHSIG
 TOKEN = ".ray/auth_token"  # in the home directory: where Ray looks for a token that the environment does not give
+# Ray's errors of calls and objects whose process is gone
+LOST = ("ActorDiedError", "ActorUnavailableError", "RayActorError", "ObjectLostError", "OwnerDiedError")
 SECONDS = 120.0  # until the scheduler must be there
 
 
@@ -60,6 +62,10 @@ def start_environment(is_local: bool = True, with_token: bool = True) -> None:
     defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", "RAY_process_group_cleanup_enabled": "true"}
     if is_local:
         defaults["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # by this Ray takes 127.0.0.1 for the node's address
+        # Objects that nobody needs are freed at once, not after a second: each round of messages then has the memory of
+        # the one before, and a page that is new costs more than what is copied to it. All machines are told of each
+        # object, so this is not for many.
+        defaults["RAY_free_objects_period_milliseconds"] = "0"
     for name, value in defaults.items():
         if env.get(name) is None:
             env.set(name, value)
@@ -168,7 +174,7 @@ def translated(error: BaseException) -> MXNetError:
         return error
     if isinstance(cause, MXNetError):
         return type(cause)(*cause.args)
-    if type(error).__name__ in ("ActorDiedError", "ActorUnavailableError", "RayActorError"):
+    if type(error).__name__ in LOST:
         return MXNetError("kvstore: a server has been killed or failed, or the program that started it has ended; "
                           "the workers cannot go on without it: start all again, from a checkpoint")
     text = " ".join(str(cause or error).split())

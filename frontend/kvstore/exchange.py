@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice, takewhile
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.storage import DEFAULT, Rows
 from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
-from mxc.kvstore.parts import LEAST, MOST, Key, Layout, Part, messages
+from mxc.kvstore.parts import INLINE, LEAST, MOST, Key, Layout, Part, messages
 from mxc.kvstore.rows import Value, joined, nbytes_of, piece
 from mxc.runtime import engine, outside
 from mxc.runtime.array import Array
 from mxc.runtime.engine_work import failure_of
 from mxc.runtime.sparse_array import SparseArray
+
+MOMENT = 0.0003  # seconds in which a program that submits one item after the other submits at least one more
 
 
 class Item:
@@ -49,6 +51,7 @@ class Item:
         self.piece = outside.reserve([] if source is None else [source.variable],
                                      list({array.variable: None for array in outs}), f"kvstore {key}")
         self.left = 0  # messages without an answer
+        self._dense_bytes: int | None = None
         self.answers: list[tuple[Part, Value]] = []
 
     def asked(self, part: Part) -> np.ndarray:
@@ -64,7 +67,9 @@ class Item:
             return len(self.rows) * self.layout.row_bytes()
         if isinstance(self.source, SparseArray) and not self.outs:
             return nbytes_of(self.source.holder.parts)  # type: ignore[arg-type]
-        return self.layout.parts[-1].end * self.layout.row_bytes()
+        if self._dense_bytes is None:
+            self._dense_bytes = self.layout.parts[-1].end * self.layout.row_bytes()
+        return self._dense_bytes
 
     def is_ready(self) -> bool:
         """Whether it can be sent. For `outside.watch`."""
@@ -101,16 +106,38 @@ class Item:
         self.answers = []
 
 
-class Exchange:
-    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came."""
+class _Message(NamedTuple):
+    """What is sent to a server. items: of the message. pulled: what is to come back. block: the object that has what is
+    pushed, which the answer may name, and how many arrays that are; None where they are in the message itself."""
 
-    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False):
-        self.servers, self.rank, self.is_ordered = servers, rank, is_ordered
+    items: list[Item]
+    pulled: list[tuple[Item, Part]]
+    block: tuple[Any, int] | None
+
+    def values(self, ray: Any, answers: Sequence[Value | int], refs: Sequence[Any]) -> list[Value]:
+        """What an answer has (`Server.exchange`): a number is the place of an array in the objects."""
+        first = self.block[1] if self.block is not None else 0
+        places = [place for place in answers if isinstance(place, int)]
+        if not places:
+            return list(answers)  # type: ignore[arg-type]
+        is_own = self.block is not None and min(places) < first
+        objects = ray.get([self.block[0], *refs] if is_own else list(refs))  # type: ignore[index]
+        arrays = [array for each in objects for array in each]
+        return [arrays[each if is_own else each - first] if isinstance(each, int) else each for each in answers]
+
+
+class Exchange:
+    """servers: the actors. rank: of this worker. is_ordered: send all items in the order in which they came. ray: for
+    objects that answers can name; without it what is pushed is in the messages."""
+
+    def __init__(self, servers: Sequence[Any], rank: int, is_ordered: bool = False, ray: Any = None):
+        self.servers, self.rank, self.is_ordered, self.ray = servers, rank, is_ordered, ray
         self.error: MXNetError | None = None
         self._queues: dict[tuple[int, Key] | None, deque[Item]] = {}
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         self._waiting = self._open = 0  # items in the queue, and all that are not done
-        self._closed = False
+        self._ready_bytes = 0  # of the items that can be sent, when the thread that sends last looked
+        self._closed = self._is_watching = False  # _is_watching: whether the thread that sends waits for something
         self._sent = [0] * len(servers)  # messages to each server
         outside.listeners += 1
         for name, work in (("send", self._send), ("answer", self._take)):
@@ -118,11 +145,13 @@ class Exchange:
 
     def submit(self, items: Sequence[Item]) -> None:
         """Send these when they are ready. Raises MXNetError, nothing being sent, after an earlier item failed."""
-        def change() -> None:
+        def change() -> bool:
             for item in items:
                 self._queues.setdefault(self._queue(item), deque()).append(item)
             self._waiting += len(items)
             self._open += len(items)
+            was_watching, self._is_watching = self._is_watching, False
+            return was_watching
 
         outside.tell(change)
         if engine._engine.naive:
@@ -159,17 +188,31 @@ class Exchange:
         return list(islice(items, 1 + sum(1 for _ in takewhile(Item.is_ready, items))))
 
     def _may_send(self) -> bool:
-        if self._closed or self.error is not None:
+        self._is_watching = not (self._closed or (bool(self._waiting) and self._has_enough()))
+        return not self._is_watching
+
+    def _has_enough(self) -> bool:
+        if self.error is not None:
             return True
         heads = self._heads()
         ready = [item for item in heads if item.is_ready()]
         if not ready:
             return False
-        return sum(item.nbytes for item in ready) >= LEAST or not any(item.is_coming() for item in heads)
+        self._ready_bytes = sum(item.nbytes for item in ready)
+        return self._ready_bytes >= LEAST or not any(item.is_coming() for item in heads)
+
+    def _gather(self) -> None:
+        """Wait a moment while the program submits more, if there is little to send."""
+        seen = -1
+        while self._ready_bytes < LEAST and self._waiting != seen and not self._closed:
+            seen = self._waiting
+            time.sleep(MOMENT)
+            outside.watch(self._may_send)
 
     def _send(self) -> None:
         while True:
-            outside.watch(lambda: self._closed or (bool(self._waiting) and self._may_send()))
+            outside.watch(self._may_send)
+            self._gather()
             if self._closed:
                 return
             for batch in self._next():
@@ -207,28 +250,31 @@ class Exchange:
         started = time.perf_counter_ns()
         failed = [item for item in batch if item.has_failed()]
         for item in failed:  # its error goes on to what should have been written
-            self._answers.put((item, None, None, None))
+            self._answers.put((item, None))
         batch = [item for item in batch if item not in failed]
         by_server: dict[int, list[tuple[Item, Part]]] = {}
         for item in batch:
             found = messages(item.parts)
             item.left = len(found)
             if not found:  # no row is asked for
-                self._answers.put((item, None, None, None))
+                self._answers.put((item, None))
             for server, parts in found.items():
                 by_server.setdefault(server, []).extend((item, part) for part in parts)
         for server, pairs in by_server.items():
             pushed = [(item, part) for item, part in pairs if item.source is not None]
             pulled = [(item, part) for item, part in pairs if item.pull >= 0]
+            values = [item.values(part) for item, part in pushed]
+            is_kept = self.ray is not None and bool(pulled) and sum(item.nbytes for item, _ in pushed) > INLINE
+            block = self.ray.put(values) if is_kept else None
+            message = _Message(list(dict.fromkeys(item for item, _ in pairs)), pulled,
+                               (block, len(values)) if is_kept else None)
             future = self.servers[server].exchange.remote(
                 batch[0].store, self.rank, self._sent[server], [(part.name, item.push) for item, part in pushed],
-                [item.values(part) for item, part in pushed],
+                block if is_kept else values,
                 [(part.name, item.pull, None if item.rows is None else item.asked(part)) for item, part in pulled],
-                [item.settings for item, _ in pushed]).future()
+                [item.settings for item, _ in pushed], is_kept).future()
             self._sent[server] += 1
-            items = list(dict.fromkeys(item for item, _ in pairs))
-            future.add_done_callback(lambda done, items=items, pulled=pulled: self._answers.put((None, items, pulled,
-                                                                                                 done)))
+            future.add_done_callback(lambda done, message=message: self._answers.put((message, done)))
         if engine.observer is not None and batch:
             engine.observer(f"kvstore send {sum(item.nbytes for item in batch)} bytes", started, time.perf_counter_ns())
 
@@ -236,40 +282,48 @@ class Exchange:
 
     def _take(self) -> None:
         while (found := self._answers.get()) is not None:
-            done, items, pulled, future = found
-            if done is not None:
-                self._end(done)
-                continue
-            try:
-                answers = future.result()
-                for (item, part), values in zip(pulled, answers, strict=True):
-                    item.answers.append((part, values))
-            except Exception as error:
-                self._fail(error, items)
-                continue
-            for item in items:
-                item.left -= 1
-                if item.left == 0:
-                    self._end(item)
-            del answers, future, found, items, pulled  # what they hold is memory that others wait for
+            self._take_answer(*found)
+            del found  # what it holds is memory that others wait for
+
+    def _take_answer(self, message: _Message | Item, answer: Any) -> None:
+        """answer: a future; None for an item that needs none."""
+        if isinstance(message, Item):
+            self._end([message])
+            return
+        try:
+            values = message.values(self.ray, *answer.result())
+            for (item, part), value in zip(message.pulled, values, strict=True):
+                item.answers.append((part, value))
+        except Exception as error:
+            self._fail(error, message.items)
+            return
+        for item in message.items:
+            item.left -= 1
+        self._end([item for item in message.items if item.left == 0])
 
     def _fail(self, error: Exception, items: Sequence[Item]) -> None:
         if self.error is None:
             self.error = translated(error)
-        for item in items:
-            if not item.piece.is_done:
-                self._end(item)
+        self._end([item for item in items if not item.piece.is_done])
 
-    def _end(self, item: Item) -> None:
-        if item.piece.missing:  # it may wait for an item whose answers come later, so this thread must go on
-            threading.Thread(target=self._fulfil, args=(item,), daemon=True).start()
-        else:
-            self._fulfil(item)
+    def _end(self, items: Sequence[Item]) -> None:
+        """Do what is left of these items. Who waits is told once, for many may have to look."""
+        done = 0
+        for item in items:
+            if item.piece.missing:  # it may wait for an item whose answers come later, so this thread must go on
+                threading.Thread(target=self._end_alone, args=(item,), daemon=True).start()
+            else:
+                self._fulfil(item)
+                done += 1
+        outside.tell(lambda: setattr(self, "_open", self._open - done))
+
+    def _end_alone(self, item: Item) -> None:
+        self._fulfil(item)
+        outside.tell(lambda: setattr(self, "_open", self._open - 1))
 
     def _fulfil(self, item: Item) -> None:
         def work() -> None:
             self.check()
             item.write()
 
-        outside.fulfil(item.piece, work)
-        outside.tell(lambda: setattr(self, "_open", self._open - 1))
+        outside.fulfil(item.piece, work, tells=False)

@@ -77,7 +77,7 @@ class Group:
         self.rank = self.call(self.servers[0].join.remote(cluster.number("DMLC_WORKER_ID"), [self._presence[0]]))
         for server, presence in list(zip(self.servers, self._presence, strict=True))[1:]:
             self.call(server.join.remote(self.rank, [presence]))
-        self.exchange = Exchange(self.servers, self.rank)
+        self.exchange = Exchange(self.servers, self.rank, ray=self.ray)
         self.stores = self.barriers = 0
         self._process = os.getpid()
         atexit.register(self.close)

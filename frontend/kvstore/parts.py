@@ -14,9 +14,11 @@ from mxc.optimizer.descent import LARS
 
 Key = int | str
 BOUND = "MXNET_KVSTORE_BIGARRAY_BOUND"
-# A message costs Ray about two milliseconds whatever is in it, so small parts travel together: a message is sent once
-# LEAST bytes are there, or nothing more is just being computed, and has MOST bytes, or one array, at most.
-LEAST, MOST = 4 << 20, 16 << 20
+# A message costs Ray 4 to 8 ms of processor time in all processes together whatever is in it (with its objects; in a
+# machine of 2 cores), so small parts travel together: a message is sent once LEAST bytes are there, or nothing more is
+# just being computed, and has MOST bytes, or one array, at most.
+LEAST, MOST = 4 << 20, 32 << 20
+INLINE = 100 << 10  # bytes: what is smaller Ray sends with a message itself, and not by its object store
 
 
 class Part(NamedTuple):

@@ -11,16 +11,17 @@ import ctypes
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.storage import Rows, stype_of
+from mxc.compiler.ops.storage import DEFAULT, Rows, stype_of
 from mxc.kvstore import rows
+from mxc.kvstore.cluster import package
 from mxc.kvstore.compression import unpacked
 from mxc.kvstore.optimizer_data import Data, made
-from mxc.kvstore.parts import Layout, Name, Round
+from mxc.kvstore.parts import INLINE, Layout, Name, Round
 from mxc.kvstore.rows import Value
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
@@ -28,6 +29,7 @@ from mxc.runtime.sparse_array import SparseArray
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
 KEPT, KEPT_ARRAY = 512 << 20, 32 << 20  # bytes: of free memory, and of the largest array that uses it
+Answer = tuple[list[Value | int], list[Any]]
 Asked = np.ndarray | None  # numbers of rows; None: all
 Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has when it pushes; None of others
 
@@ -40,9 +42,18 @@ def _keep_memory() -> None:
         library.mallopt(TRIM_THRESHOLD, KEPT)
 
 
+class _Held(NamedTuple):
+    """A value in an object of Ray's store, which has several: all workers are given the same. size: how many it has."""
+
+    ref: Any
+    size: int
+    place: int
+
+
 class _Part:
     """A part's value, and what was pushed. done: rounds that are in the value (sync). rounds: what workers pushed in
-    the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one."""
+    the rounds to come, by rank. pulls: who waits for the value that has a round in it, and no later one. held: where
+    workers find the value, if it is in the object store."""
 
     def __init__(self, value: Value):
         self.value: Value | NDArray = value
@@ -50,9 +61,18 @@ class _Part:
         self.done = 0
         self.rounds: dict[int, dict[int, Any]] = defaultdict(dict)
         self.pulls: dict[int, list[tuple[asyncio.Future, Asked]]] = defaultdict(list)
+        self.held: _Held | None = None
 
-    def sent(self, asked: Asked) -> Value:
+    def memory(self) -> np.ndarray | None:
+        """Where the value is now, if it is dense."""
+        if isinstance(self.value, np.ndarray):
+            return self.value
+        return self.value._array.data if isinstance(self.value, NDArray) and self.stype == DEFAULT else None
+
+    def sent(self, asked: Asked) -> Value | _Held:
         """The value, or rows of it, which does not change while it is sent."""
+        if asked is None and self.held is not None:
+            return self.held
         if not isinstance(self.value, NDArray):
             return self.value if asked is None else rows.chosen(self.value, asked)
         found = self.value._array.parts() if isinstance(self.value._array, SparseArray) else self.value._array.data
@@ -70,6 +90,23 @@ class _Store:
         self.layouts: list[Layout] = []
         self.updater: Updater | None = None
         self.data: Data | None = None
+
+
+def _answer(found: Sequence[Value | _Held], values: Sequence[Value]) -> Answer:
+    """See `Server.exchange`. values: those of the object that the worker keeps."""
+    places = {id(value): place for place, value in enumerate(values)}
+    answers: list[Value | int] = []
+    starts: dict[Any, int] = {}
+    end = len(values)
+    for each in found:
+        if not isinstance(each, _Held):
+            answers.append(places.get(id(each), each))
+            continue
+        if each.ref not in starts:
+            starts[each.ref] = end
+            end += each.size
+        answers.append(starts[each.ref] + each.place)
+    return answers, list(starts)
 
 
 class Server:
@@ -230,10 +267,15 @@ class Server:
         self._tell()
 
     async def exchange(self, store: int, rank: int, message: int, pushed: Sequence[Round], values: Sequence[Any],
-                       pulled: Sequence[tuple[Name, int, Asked]], settings: Sequence[Settings]) -> list[Value]:
+                       pulled: Sequence[tuple[Name, int, Asked]], settings: Sequence[Settings],
+                       is_kept: bool = False) -> Answer:
         """Take values that a worker pushes, and give those that it pulls, which have its pushes of those rounds in
         them; in a synchronous store those of all workers, and no later ones. Of a part some rows may be pulled, by
-        their numbers. message: its number, from 0. settings: for each push."""
+        their numbers. message: its number, from 0. settings: for each push. is_kept: the worker keeps the object that
+        `values` are in until the answer comes.
+
+        Returns what is pulled, and references to objects, which are lists of arrays. A number is the place of what is
+        pulled in all these lists, behind one another; with is_kept `values` come first."""
         self._check()
         found = self.stores[store]
         names = {each[0] for each in (*pushed, *pulled)}
@@ -255,7 +297,7 @@ class Server:
         await self._until(lambda: all(future.done() for future in waited), lambda: {
             r for (name, number, _), future in zip(pulled, waited, strict=True) if not future.done()
             for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())})
-        return [future.result() for future in waited]
+        return _answer([future.result() for future in waited], values if is_kept else ())
 
     def _complete(self, store: _Store, names: Sequence[Name]) -> list[tuple[Name, dict[int, Any]]]:
         """The next round of each of these parts, taken out, where all workers have pushed that; any in an asynchronous
@@ -306,16 +348,30 @@ class Server:
                           [store.parts[name].value for name, _ in pairs])
         self._done(store, ready)
 
-    @staticmethod
-    def _done(store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
+    def _done(self, store: _Store, ready: Sequence[tuple[Name, dict[int, Any]]]) -> None:
         """Count a round of these parts, and give it to who waits for it."""
-        for name, _ in ready:
-            part = store.parts[name]
+        parts = [store.parts[name] for name, _ in ready]
+        if store.is_sync and (self.workers > 1 or store.updater is not None):
+            self._hold(parts)  # else the answer is what was pushed
+        for part in parts:
             part.done += 1
             waiting = part.pulls.pop(part.done, ())
             whole = part.sent(None) if any(asked is None for _, asked in waiting) else None
             for future, asked in waiting:
                 future.set_result(whole if asked is None else part.sent(asked))
+
+    @staticmethod
+    def _hold(parts: Sequence[_Part]) -> None:
+        """Put the values of these parts into Ray's store, once for all workers, until they change again."""
+        found = []
+        for part in parts:
+            part.held = None
+            if (memory := part.memory()) is not None:
+                found.append((part, memory))
+        if sum(memory.nbytes for _, memory in found) > INLINE:
+            ref = package().put([memory for _, memory in found])
+            for place, (part, _) in enumerate(found):
+                part.held = _Held(ref, len(found), place)
 
     @staticmethod
     def _adopt(store: _Store, name: Name) -> None:
