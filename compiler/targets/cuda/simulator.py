@@ -180,6 +180,8 @@ class SimulatedGpu:
     def _launch(self, launch: Launch) -> None:
         try:
             self.compute(launch)
+        except MXNetError:  # of a library's call, which names it
+            raise
         except Exception as error:
             raise MXNetError(f"gpu({self.number}): kernel {launch.name} failed: {type(error).__name__}: "
                              f"{error}") from error
