@@ -87,7 +87,6 @@ def _side(builder: GraphBuilder, options: Options, data: Entry, pad: Shape, out:
                         of_results=of_results)
 
 
-# many parameters: a convolution's
 def plain_convolution(builder: GraphBuilder, name: str, options: Options, data: Entry, weight: Entry, pad: Shape,
                       shape: Shape, turned: bool = False) -> Entry:
     """The convolution `name` with a padding of `pad`, whose result has `shape`; turned: the gradient of one to its

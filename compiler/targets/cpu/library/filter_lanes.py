@@ -81,6 +81,7 @@ class FilterLanes(Planes):
     def between(self) -> Value:
         return self.cut.width
 
+    # many parameters: those of planes
     def multiply(self, taps: Array, copy: Array, weights: Array, sums: Array, rows: Value, filters: Value,
                  block: Value, across: Value, ends: Value, finish: list[Value]) -> None:
         """As that of planes: the sums of a block of channels lie behind those that are transposed."""

@@ -205,7 +205,6 @@ def _print_tile(p: Printing, rows: int, vectors: int, given: TilesCall) -> None:
     sum_up(p, rows, vectors, given, Side(weights, given.depth, 1), Side(data, given.plane, 0))
 
 
-# many parameters: a tile's shape, and what it multiplies
 def sum_up(p: Printing, rows: int, vectors: int, given: TilesCall, factors: Side, columns: Side) -> None:
     """A tile of so many factors by so many vectors."""
     b, lanes = p.b, p.isa.lanes(p.dtype)
