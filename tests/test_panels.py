@@ -63,6 +63,8 @@ ALONE = {
                                          f" y = {convolution('x', 8, 3)}\n return y"),
     "many taps": (f"graph(x: float32[1,3,64,64], w: float32[8,3,7,7])\n"
                   f" y = {convolution('x', 8, 7, 2)}\n return y"),
+    "many taps of many channels": (f"graph(x: float32[1,32,32,32], w: float32[8,32,7,7])\n"
+                                   f" y = {convolution('x', 8, 7, 2)}\n return y"),
     "large maps, depthwise": (f"graph(x: float32[1,4,40,40], w: float32[4,1,3,3])\n"
                               f" y = {convolution('x', 4, 3, groups=4)}\n return y"),
 }
@@ -74,8 +76,6 @@ BLOCKED = {
                             f" u = {convolution('z', 8, weight='v')}\n return u"),
     "pooled": (f"{HEAD.format(16)})\n y = {convolution('x', 8)}\n"
                " z = Pooling(y, kernel=(2, 2), stride=(2, 2))\n return z"),
-    "many taps of many channels": (f"graph(x: float32[1,32,32,32], w: float32[8,32,7,7])\n"
-                                   f" y = {convolution('x', 8, 7, 2)}\n return y"),
     "three by three": (f"graph(x: float32[1,64,16,16], w: float32[8,64,3,3])\n"
                        f" y = {convolution('x', 8, 3)}\n return y"),
 }
