@@ -12,7 +12,7 @@ from golden.cases import store
 
 FOLDER = Path(make_golden.__file__).parent
 # Tables of mxc's own, by plans.py, groups.py, command_forms.py and cuda_listing.py.
-OWN = {"plans.txt", "saved_plans.txt", "cuda_product.txt",
+OWN = {"plans.txt", "saved_plans.txt", "cuda_product.txt", "cuda_library_sites.txt",
        *(f"{folder}/{path.name}" for folder in ("groups", "commands") for path in (FOLDER / folder).iterdir())}
 
 

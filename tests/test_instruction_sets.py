@@ -13,6 +13,7 @@ import pytest
 import test_blocked
 import test_plain_winograd
 import test_quads
+import test_strides
 import test_tiled
 import test_winograd
 from instruction_sets import OWN, RUNNING, SETS, InstructionSet, filled, report
@@ -52,6 +53,7 @@ HERE = [level for level in LEVELS.values() if level.flags <= FLAGS]
 def templates(isa: Isa) -> list[CallKernel]:
     """A kernel of every template of the library that the set has."""
     forms = [gemm_case(case, isa) for case in (GEMMS[1], GEMMS[11], GEMMS[13], GEMMS[21])]
+    forms.append(test_strides.case(test_strides.SIZES[0], "float32"))
     for kind in KINDS:
         forms += [convolution_case(kind, WINDOWS["stride"], "float32", isa),
                   depthwise_case(kind, DEPTHWISE["stride"], "float32")]

@@ -116,12 +116,12 @@ def test_what_is_overwritten_before_it_is_read_again_is_copied() -> None:
     np.testing.assert_allclose(got[1], state, 1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("factor", [None, 0.3])
-@pytest.mark.parametrize(("m", "n", "k", "turned"), [(70, 35, 19, False), (5, 64, 400, True), (33, 33, 4, True)])
-def test_kernels_of_parts(dtype: str, factor: float | None, m: int, n: int, k: int, turned: bool,
-                          instructions: InstructionSet) -> None:
-    """Matrices of a batch that lie side by side in the rows of larger arrays, B also transposed."""
+SIZES = [(70, 35, 19, False), (5, 64, 400, True), (33, 33, 4, True)]  # m, n, k, and whether B is transposed
+
+
+def case(sizes: tuple[int, int, int, bool], dtype: str, factor: float | None = None) -> tuple[CallKernel, list[np.ndarray]]:
+    """A product of matrices that lie side by side in the rows of larger arrays, and its arrays."""
+    m, n, k, turned = sizes
     rng, batch = np.random.default_rng(0), 2
     rows = n if turned else k
     first, second = values(rng, (m, batch * k + 7), dtype), values(rng, (rows, batch * 64 + 800), dtype)
@@ -133,5 +133,13 @@ def test_kernels_of_parts(dtype: str, factor: float | None, m: int, n: int, k: i
     if factor is not None:
         value = ir.apply("mul", value, ir.const(factor, dtype))
     store = Store(2, calls.linear({0: n, 1: batch * n, 2: 1}), value)
-    call = calls.call("parts", made, (dtype,) * 3, [store])
-    check(call, [first.ravel(), second.ravel(), np.zeros(batch * m * n, numpy_dtype(dtype))], instructions)
+    arrays = [first.ravel(), second.ravel(), np.zeros(batch * m * n, numpy_dtype(dtype))]
+    return calls.call("parts", made, (dtype,) * 3, [store]), arrays
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("factor", [None, 0.3])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_kernels_of_parts(dtype: str, factor: float | None, sizes: tuple[int, int, int, bool],
+                          instructions: InstructionSet) -> None:
+    check(*case(sizes, dtype, factor), instructions)
