@@ -119,7 +119,8 @@ def test_what_is_overwritten_before_it_is_read_again_is_copied() -> None:
 SIZES = [(70, 35, 19, False), (5, 64, 400, True), (33, 33, 4, True)]  # m, n, k, and whether B is transposed
 
 
-def case(sizes: tuple[int, int, int, bool], dtype: str, factor: float | None = None) -> tuple[CallKernel, list[np.ndarray]]:
+def case(sizes: tuple[int, int, int, bool], dtype: str,
+         factor: float | None = None) -> tuple[CallKernel, list[np.ndarray]]:
     """A product of matrices that lie side by side in the rows of larger arrays, and its arrays."""
     m, n, k, turned = sizes
     rng, batch = np.random.default_rng(0), 2
