@@ -91,6 +91,12 @@ def test_what_stays(net: mx.sym.Symbol, shapes: Shapes, copies: int) -> None:
     assert kinds(run(net, shapes)).count("LoopKernel") == copies
 
 
+@pytest.mark.parametrize("of", [a * 0.5, mx.sym.transpose(a)], ids=["scaled", "transposed"])
+def test_an_operand_that_is_added_to_the_result_too(of: mx.sym.Symbol) -> None:
+    for net in (of + mx.sym.dot(of, b), mx.sym.dot(b, of) - of, of * mx.sym.dot(of, of)):
+        run(mx.sym.log_softmax(mx.sym.dot(net, c)), {"a": (8, 8), "b": (8, 8), "c": (8, 8)}, "write")
+
+
 def test_rows_and_columns_of_a_larger_matrix() -> None:
     part = mx.sym.slice(a, begin=(3, 2), end=(12, 10))
     assert kinds(run(mx.sym.dot(part, b), {"a": (15, 11), "b": (8, 7)})) == ["gemm_of_parts"]

@@ -125,7 +125,7 @@ class _Rearranging:
             return None
         g, storages, stores = kernel.geometry, list(launch.storages), kernel.stores
         slots = [i for i, storage in enumerate(storages) if storage is copy.target]
-        if any(slot >= kernel.operands for slot in slots) or copy.source in launch.writes:
+        if any(slot >= kernel.operands for slot in slots) or copy.source in launch.writes or _loads(kernel, slots):
             return None
         steps, starts = [g.a_strides, g.b_strides], list(g.starts if isinstance(g, GemmOfParts) else (0, 0))
         extents = (g.batch, g.m, g.k), (g.batch, g.k, g.n)
@@ -149,7 +149,8 @@ class _Rearranging:
             return None
         g = kernel.geometry
         slots = [i for i, storage in enumerate(launch.storages) if storage is copy.source]
-        if len(slots) != 1 or [s.mode for s in kernel.stores if s.buffer == slots[0]] != ["write"]:
+        modes = [s.mode for s in kernel.stores if s.buffer in slots]
+        if len(slots) != 1 or modes != ["write"] or _loads(kernel, slots):
             return None
         store = next(s for s in kernel.stores if s.buffer == slots[0])
         written, extents = _place(store.index, 3), (g.batch, g.m, g.n)
@@ -162,6 +163,12 @@ class _Rearranging:
         stores = tuple(replace(s, index=index) if s is store else s for s in kernel.stores)
         storages = [copy.target if storage is copy.source else storage for storage in launch.storages]
         return _joined(launch, second, replace(kernel, stores=stores), storages)
+
+
+def _loads(kernel: CallKernel, slots: Sequence[int]) -> bool:
+    """Whether the epilogue of a product reads one of these buffers: an operand that is added to the result, too."""
+    values = [value for store in kernel.stores for value in (store.value, store.index)]
+    return any(v.op == "load" and int(v.data) in slots for v in ir.walk(values))
 
 
 def _copy_of(launch: Launch, position: int) -> _Copy | None:
