@@ -93,7 +93,7 @@ def test_what_stays(net: mx.sym.Symbol, shapes: Shapes, copies: int) -> None:
 
 @pytest.mark.parametrize("of", [a * 0.5, mx.sym.transpose(a)], ids=["scaled", "transposed"])
 def test_an_operand_that_is_added_to_the_result_too(of: mx.sym.Symbol) -> None:
-    for net in (of + mx.sym.dot(of, b), mx.sym.dot(b, of) - of, of * mx.sym.dot(of, of)):
+    for net in (of + mx.sym.dot(of, b), mx.sym.dot(b, of) - of, of * mx.sym.dot(of, of) + b):
         run(mx.sym.log_softmax(mx.sym.dot(net, c)), {"a": (8, 8), "b": (8, 8), "c": (8, 8)}, "write")
 
 
