@@ -65,29 +65,34 @@ def gather_nd(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 def scatter_nd(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Rows written into zeros."""
     data, indices = inputs
-    zeros = filled(builder, node.params.shape, 0.0, builder.dtype(data))
-    return [_written(builder, node, zeros, data, indices)]
+    return [_written(builder, node, node.params.shape, data, indices)]
 
 
 def scatter_set_nd(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Rows written into lhs."""
-    return [_written(builder, node, *inputs)]
+    base, data, indices = inputs
+    return [_written(builder, node, builder.shape(base), data, indices, base)]
 
 
 def index_copy(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Rows of new written into old."""
     old, indices, new = inputs
-    return [_written(builder, node, old, new, as_shape(builder, indices, (1, *builder.shape(indices))))]
+    where = as_shape(builder, indices, (1, *builder.shape(indices)))
+    return [_written(builder, node, builder.shape(old), new, where, old)]
 
 
-def _written(builder: GraphBuilder, node: Node, base: Entry, values: Entry, indices: Entry) -> Entry:
-    shape, axes = builder.shape(base), builder.shape(indices)[0]
+def _written(builder: GraphBuilder, node: Node, shape: tuple[int, ...], values: Entry, indices: Entry,
+             base: Entry | None = None) -> Entry:
+    """An array of that shape: rows of values where the indices tell, else what `base` has, or zeros."""
+    axes = builder.shape(indices)[0]
     rows, inner = rows_of(shape, axes)
     flat = builder.make("_mxc_flat_index", indices, name=f"{node.name}_index", shape=shape[:axes])
     flat = as_shape(builder, flat, (rows_of(builder.shape(indices), 1)[1],))
-    count = builder.shape(flat)[0]
-    out = builder.make("_mxc_scatter_set", as_shape(builder, base, (rows, inner)),
-                       as_shape(builder, values, (count, inner)), flat, name=node.name)
+    values = as_shape(builder, values, (builder.shape(flat)[0], inner))
+    if base is None:
+        out = builder.make("_mxc_scatter_rows", values, flat, name=node.name, rows=rows)
+    else:
+        out = builder.make("_mxc_scatter_set", as_shape(builder, base, (rows, inner)), values, flat, name=node.name)
     return as_shape(builder, out, shape)
 
 

@@ -120,7 +120,14 @@ def _cut(rows: int, inner: int) -> tuple[int, int]:
 def scatter_add_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, count, inner), indices (count,) -> (outer, rows, inner)."""
     outer, count, inner = c.shape(0)
-    return call("scatter_add", (outer, count, params.rows, inner, *_cut(params.rows, inner)), real=c.dtype(0))
+    return call("scatter_add", (outer, count, params.rows, inner, *_cut(params.rows, inner)), real=c.dtype(0),
+                summed=True)
+
+
+def scatter_rows_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """data (count, inner), indices (count,) -> (rows, inner)."""
+    count, inner = c.shape(0)
+    return call("scatter_add", (1, count, params.rows, inner, *_cut(params.rows, inner)), real=c.dtype(0), summed=False)
 
 
 def scatter_set_routine(c: RoutineNode, params: Params) -> RoutineCall:
@@ -131,8 +138,8 @@ def scatter_set_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 @routine(inputs=("data", "indices"), outputs=("out",),
          units="outer * ((rows + block - 1) // block) * ((inner + width - 1) // width)")
-def scatter_add(first, last, data, indices, out, outer, count, rows, inner, block, width, *, real):
-    """out[o, r, i] = sum of data[o, j, i] over the j whose indices[j] is r, in the order of j.
+def scatter_add(first, last, data, indices, out, outer, count, rows, inner, block, width, *, real, summed):
+    """out[o, r, i] = sum of data[o, j, i] over the j whose indices[j] is r, in the order of j; or the last of these.
 
     data: (outer, count, inner); indices: (count,), each in 0..rows-1 (others are left out); out: (outer, rows, inner).
     A unit is `block` rows and `width` columns of one matrix, so no two threads write one element.
@@ -158,7 +165,10 @@ def scatter_add(first, last, data, indices, out, outer, count, rows, inner, bloc
                 base = (matrix * rows + wanted) * inner
                 source = (matrix * count + j) * inner
                 for i in range(start, stop):
-                    out[base + i] = out[base + i] + data[source + i]
+                    if summed:
+                        out[base + i] = out[base + i] + data[source + i]
+                    else:
+                        out[base + i] = data[source + i]
 
 
 @routine(inputs=("base", "data", "indices"), outputs=("out",),

@@ -178,6 +178,12 @@ def scatter_add(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> A
     return [out]
 
 
+def scatter_rows(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """Zeros with rows of data at the indices, one after the other; an index outside is left out."""
+    data, indices = inputs
+    return [_written(np.zeros((params.rows, data.shape[1]), data.dtype), data, indices[None])]
+
+
 def scatter_set(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """base with rows of data at the indices, one after the other; an index outside is left out."""
     base, data, indices = inputs

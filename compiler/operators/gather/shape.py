@@ -178,6 +178,12 @@ def scatter_add(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shap
     return [data, (count,)], [(outer, params.rows, inner)]
 
 
+def scatter_rows(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (count, inner), indices (count,) -> (rows, inner)."""
+    data = ins[0]
+    return (ins, outs) if data is None else ([data, data[:1]], [(params.rows, data[1])])
+
+
 def scatter_set(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """base (rows, inner), data (count, inner), indices (count,) -> (rows, inner)."""
     return ins, [merge(ins[0], outs[0])]
