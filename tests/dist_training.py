@@ -59,9 +59,8 @@ def with_module(options, store):
     np.random.seed(0 if store is None else store.rank)
     module.init_params(mx.init.Xavier())
     # Adam divides by the size of gradients: of those near 0, which differ by rounding, it would make whole steps.
-    settings = {"epsilon": 1e-4} if options.optimizer == "adam" else {}
-    module.init_optimizer(kvstore=store, optimizer=options.optimizer,
-                          optimizer_params={"learning_rate": 0.05, **settings})
+    settings = {"learning_rate": 0.005, "epsilon": 1e-3} if options.optimizer == "adam" else {"learning_rate": 0.05}
+    module.init_optimizer(kvstore=store, optimizer=options.optimizer, optimizer_params=settings)
     if options.tell:
         print("training", flush=True)
     for _ in range(options.epochs):
