@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from mxc import cpu, nd, sym
+from mxc import autograd, cpu, nd, sym
 from mxc.base import MXNetError
 
 DATA, LABEL = sym.Variable("data"), sym.Variable("label")
@@ -185,3 +185,52 @@ def test_activation_relu_keeps_nan() -> None:
 def test_softmax_has_no_powers_below_normal_numbers() -> None:
     for net in (sym.softmax(DATA), sym.SoftmaxActivation(DATA)):
         assert np.array_equal(both(net, data=np.array([[0, -100, -87]], "float32")) > 0, [[True, False, True]])
+
+
+def test_a_number_that_is_none_reaches_the_tiles_that_read_it(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    data, weight = (rng.standard_normal(shape).astype("float32") for shape in ((1, 64, 16, 16), (64, 64, 3, 3)))
+    data[0, 0, 8, 8] = np.inf
+    net = sym.Convolution(sym.Variable("data"), sym.Variable("weight"), kernel=(3, 3), pad=(1, 1),
+                             num_filter=64, no_bias=True)
+
+    def reached() -> int:
+        bound = net.bind(cpu(), {"data": nd.array(data), "weight": nd.array(weight)})
+        return int((~np.isfinite(bound.forward()[0].asnumpy()[0, 0])).sum())
+
+    assert 9 <= reached() <= 64
+    monkeypatch.setenv("MXC_STRICT", "1")
+    assert reached() == 9
+
+
+def test_deconvolution_of_all_dtypes_is_one():
+    rng = np.random.default_rng(0)
+    data, weight = rng.standard_normal((2, 3, 4, 4)), rng.standard_normal((3, 2, 3, 3))
+    for form in ({"stride": (2, 2), "dilate": (2, 2)}, {"stride": (2, 2), "target_shape": (8, 8)}):
+        narrow, wide = (nd.Deconvolution(nd.array(data, dtype=dtype), nd.array(weight, dtype=dtype),
+                                            kernel=(3, 3), num_filter=2, **form) for dtype in ("float32", "float64"))
+        np.testing.assert_allclose(narrow.asnumpy(), wide.asnumpy(), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("name, shapes", [
+    ("interleaved_matmul_encdec_qk", ((2, 1, 4), (3, 1, 8))),
+    ("interleaved_matmul_selfatt_valatt", ((3, 1, 12), (2, 3, 3)))])
+def test_attention_has_the_gradient_of_its_second_input_alone(name: str, shapes: tuple):
+    rng, found = np.random.default_rng(0), []
+    values = [rng.standard_normal(shape) for shape in shapes]
+    for alone in (True, False):
+        first, second = (nd.array(value) for value in values)
+        second.attach_grad()
+        if not alone:
+            first.attach_grad()
+        with autograd.record():
+            out = getattr(nd.contrib, name)(first, second, heads=2)
+        out.backward()
+        found.append(second.grad.asnumpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    assert found[0].any()
+
+
+def test_axes_that_are_there_twice_are_refused():
+    with pytest.raises(MXNetError, match="transpose"):
+        nd.transpose(nd.ones((1, 2, 3)), axes=(0, 0, 1))
