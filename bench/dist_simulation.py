@@ -16,7 +16,7 @@ from mxc.kvstore.parts import LEAST, MOST, Spread, messages
 FORWARD, BACKWARD = 0.10, 0.20  # seconds of a worker's step: ResNet-50, 64 pictures on a GPU
 NETWORK = 25e9 / 8  # bytes per second of a network card, each way
 LATENCY = 50e-6  # seconds
-MESSAGE = 2e-3  # seconds of processor time of a message, at each end: Ray's calls and objects, 4 to 6 ms in all
+MESSAGE = 2e-3  # seconds of processor time of a message, at each end: Ray's calls and objects, 4 to 8 ms in all
 SUM, COPY = 6e9, 5e9  # bytes per second that a server adds up, and that are copied to or from the object store
 
 

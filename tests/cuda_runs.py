@@ -5,11 +5,12 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.targets.cuda.allocator import Allocator
 from mxc.compiler.targets.cuda.blocks import SIMULATED, Blocks
@@ -50,6 +51,16 @@ def simulated(program: str, gpus: int = 1, settings: Mapping[str, str] | None = 
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+def refused(call: Callable[[], object], *words: str, kind: type[Exception] = MXNetError) -> None:
+    """For those programs: `call` raises an error of that kind with all these words."""
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError("nothing was refused")
 
 
 class Plain:

@@ -6,15 +6,8 @@ from cuda_runs import simulated
 BEGIN = """
 import numpy as np
 import mxc as mx
+from cuda_runs import refused
 from mxc.compiler.error import MXNetError, OutOfMemoryError, TargetError
-
-def refused(call, *words, kind=MXNetError):
-    try:
-        call()
-    except kind as error:
-        assert all(word in str(error) for word in words), error
-    else:
-        raise AssertionError("nothing was refused")
 """
 
 

@@ -14,18 +14,10 @@ collectives.bindings = lambda: nccl
 ARRAYS = """
 import numpy as np
 import mxc as mx
-from mxc.compiler.error import MXNetError
+from cuda_runs import refused
 
 def on_gpus(value, dtype="float32"):
     return [mx.nd.array(np.full((3, 5), value + i), ctx=mx.gpu(i), dtype=dtype) for i in range(3)]
-
-def refused(call, *words):
-    try:
-        call()
-    except MXNetError as error:
-        assert all(word in str(error) for word in words), error
-    else:
-        raise AssertionError("nothing was refused")
 """
 
 

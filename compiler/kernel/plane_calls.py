@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.plane_geometry import FilterConvolution, FilterDataGrad, PlaneConvolution, PlaneDataGrad
+
+
+def _baked_stride(window: Window[int]) -> int:
+    return window.stride[2] if window.stride[2] <= 2 else 0
 
 
 def plane_convolution(
@@ -17,7 +20,7 @@ def plane_convolution(
     Baked in is the stride along rows if that is 1 or 2, else 0.
     """
     return PlaneConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
-                            stride=window.stride[2] if window.stride[2] <= 2 else 0)
+                            stride=_baked_stride(window))
 
 
 def plane_data_grad(
@@ -25,7 +28,7 @@ def plane_data_grad(
 ) -> PlaneDataGrad[int]:
     """`calls.convolution_data_grad` with packed weights, whatever the stride; else as `plane_convolution`."""
     return PlaneDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
-                         stride=window.stride[2] if window.stride[2] <= 2 else 0)
+                         stride=_baked_stride(window))
 
 
 def filter_convolution(
@@ -33,13 +36,13 @@ def filter_convolution(
 ) -> FilterConvolution[int]:
     """`plane_convolution` for windows with a `plain.filter_block`: vectors hold filters, of which `block` are one or
     two vectors."""
-    made = plane_convolution(dtype, window, data_strides, block)
-    return FilterConvolution(**{each.name: getattr(made, each.name) for each in fields(made)})
+    return FilterConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
+                             stride=_baked_stride(window))
 
 
 def filter_data_grad(
     dtype: str, window: Window[int], out_strides: Sequence[int], block: int,
 ) -> FilterDataGrad[int]:
     """`plane_data_grad` for windows with a `plain.filter_block`; else as `filter_convolution`."""
-    made = plane_data_grad(dtype, window, out_strides, block)
-    return FilterDataGrad(**{each.name: getattr(made, each.name) for each in fields(made)})
+    return FilterDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
+                          stride=_baked_stride(window))

@@ -58,10 +58,10 @@ def strides(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
 
 
 class _Rearranging:
-    """launches: those of the program, changed in place; None where a copy was left out."""
+    """given: the launches of the program. launches: what becomes of them; None where a copy was left out."""
 
     def __init__(self, launches: Sequence[Launch], figures: Products):
-        self.figures = figures
+        self.given, self.figures = launches, figures
         self.launches: list[Launch | None] = list(launches)
         self.users: dict[Storage, list[int]] = {}  # the positions of the launches that read or write it
         for position, launch in enumerate(launches):
@@ -69,8 +69,8 @@ class _Rearranging:
                 self.users.setdefault(storage, []).append(position)
 
     def run(self) -> list[Launch]:
-        for position, launch in enumerate(list(self.launches)):
-            copy = _copy_of(launch, position) if launch is not None else None
+        for position, launch in enumerate(self.given):
+            copy = _copy_of(launch, position)
             if copy is not None and (self.read_by_products(copy) or self.written_by_a_product(copy)):
                 self.launches[position] = None
         return [launch for launch in self.launches if launch is not None]

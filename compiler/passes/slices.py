@@ -49,7 +49,7 @@ def _volume(builder: GraphBuilder, planes: Entry, images: int) -> Entry:
     return builder.make("transpose", made, axes=(0, 2, 1, 3, 4))
 
 
-def _by_slices(builder: GraphBuilder, weight: Entry) -> Entry:
+def _of_planes(builder: GraphBuilder, weight: Entry) -> Entry:
     """A weight (filters, channels, depth, height, width) as (filters, depth * channels, height, width)."""
     filters, channels, depth, *kernel = builder.shape(weight)
     weight = builder.make("transpose", weight, axes=(0, 2, 1, 3, 4))
@@ -62,7 +62,7 @@ def sliced_convolution(builder: GraphBuilder, node: Node, options: Options, data
     made = _images(builder, data, depth, pad)
     count, _, *plane = builder.shape(made)
     shape = (count, filters, *(p + 2 * around - 2 for p, around in zip(plane, pads, strict=True)))
-    made = plain_convolution(builder, node.name, options, made, _by_slices(builder, weight), tuple(pads), shape)
+    made = plain_convolution(builder, node.name, options, made, _of_planes(builder, weight), tuple(pads), shape)
     return _volume(builder, made, builder.shape(data)[0])
 
 
@@ -71,7 +71,7 @@ def sliced_data_grad(builder: GraphBuilder, node: Node, options: Options, out_gr
     depth, (pad, *pads), (images, channels, slices, *plane) = node.params.kernel[0], node.params.pad, node.params.shape
     made = _images(builder, out_grad, 1, 0)
     shape = (builder.shape(made)[0], depth * channels, *plane)
-    made = plain_convolution(builder, node.name, options, made, _by_slices(builder, weight), tuple(pads), shape,
+    made = plain_convolution(builder, node.name, options, made, _of_planes(builder, weight), tuple(pads), shape,
                              turned=True)
     parts = []
     for k in range(depth):

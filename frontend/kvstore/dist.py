@@ -137,14 +137,9 @@ class DistKVStore(KVStore):
         return found if found is not None else self._stored(key)  # type: ignore[return-value]  # which raises
 
     def _fitting(self, key: Key, arrays: list[NDArray], is_pushed: bool) -> list[NDArray]:
-        """The arrays. Raises MXNetError where one has another shape than the key's value, or is pushed and has another
-        dtype or is a csr array."""
+        """See KVStore; what is pushed also has the value's dtype, and is no csr array."""
         layout = self._layout(key)
-        for each in arrays:
-            if each.shape != layout.shape:
-                raise MXNetError(f"kvstore: the key {key!r} has a value of shape {layout.shape}; " + (
-                    f"what is pushed has {each.shape}" if is_pushed else
-                    f"the array that it is to be pulled into has {each.shape}"))
+        for each in super()._fitting(key, arrays, is_pushed):
             if is_pushed and each._array.dtype != layout.dtype:
                 raise MXNetError(f"kvstore: the key {key!r} has a value of dtype {layout.dtype}; what is pushed has "
                                  f"{each._array.dtype}")

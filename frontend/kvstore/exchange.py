@@ -7,6 +7,7 @@ are sent in the order in which they came.
 """
 from __future__ import annotations
 
+import functools
 import queue
 import threading
 import time
@@ -51,7 +52,6 @@ class Item:
         self.piece = outside.reserve([] if source is None else [source.variable],
                                      list({array.variable: None for array in outs}), f"kvstore {key}")
         self.left = 0  # messages without an answer
-        self._dense_bytes: int | None = None
         self.answers: list[tuple[Part, Value]] = []
 
     def asked(self, part: Part) -> np.ndarray:
@@ -67,9 +67,11 @@ class Item:
             return len(self.rows) * self.layout.row_bytes()
         if isinstance(self.source, SparseArray) and not self.outs:
             return nbytes_of(self.source.holder.parts)  # type: ignore[arg-type]
-        if self._dense_bytes is None:
-            self._dense_bytes = self.layout.parts[-1].end * self.layout.row_bytes()
         return self._dense_bytes
+
+    @functools.cached_property
+    def _dense_bytes(self) -> int:
+        return self.layout.parts[-1].end * self.layout.row_bytes()
 
     def is_ready(self) -> bool:
         """Whether it can be sent. For `outside.watch`."""

@@ -118,17 +118,19 @@ class KVStore(KVStoreBase):
             for one, value in sums.items():
                 self._updater(one, value, self._values[one])
 
+    def _fitting(self, key: Key, arrays: list[NDArray], is_pushed: bool) -> list[NDArray]:
+        """The arrays. Raises MXNetError for a key without a value, and where one has another shape than the value."""
+        shape = self._shape(key)
+        for each in arrays:
+            if each.shape != shape:
+                raise MXNetError(f"kvstore: the key {key!r} has a value of shape {shape}; " + (
+                    f"what is pushed has {each.shape}" if is_pushed else
+                    f"the array that it is to be pulled into has {each.shape}"))
+        return arrays
+
     def _pushed(self, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
-        """The arrays that are pushed to each key. Raises MXNetError for a key without a value and for shapes that
-        differ."""
-        found = _grouped(key, value)
-        for one, values in found:
-            stored = self._stored(one)
-            for each in values:
-                if each.shape != stored.shape:
-                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; what is pushed "
-                                     f"has {each.shape}")
-        return found
+        """The arrays that are pushed to each key. Raises MXNetError as `_fitting`."""
+        return [(one, self._fitting(one, values, is_pushed=True)) for one, values in _grouped(key, value)]
 
     def pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy a key's value, or those of several, to arrays.
@@ -139,13 +141,7 @@ class KVStore(KVStoreBase):
         """
         if out is None:
             raise AssertedError("kvstore: pull needs out, the arrays that it writes to")
-        grouped = _grouped(key, out)
-        for one, targets in grouped:
-            stored = self._stored(one)
-            for target in targets:
-                if target.shape != stored.shape:
-                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; the array that "
-                                     f"it is to be pulled into has {target.shape}")
+        grouped = [(one, self._fitting(one, targets, is_pushed=False)) for one, targets in _grouped(key, out)]
         share([self._values[one] for one, _ in grouped],
               [[target for target in targets if target.stype == "default" or not ignore_sparse]
                for _, targets in grouped])

@@ -139,7 +139,8 @@ def scatter_set_routine(c: RoutineNode, params: Params) -> RoutineCall:
 @routine(inputs=("data", "indices"), outputs=("out",),
          units="outer * ((rows + block - 1) // block) * ((inner + width - 1) // width)")
 def scatter_add(first, last, data, indices, out, outer, count, rows, inner, block, width, *, real, summed):
-    """out[o, r, i] = sum of data[o, j, i] over the j whose indices[j] is r, in the order of j; or the last of these.
+    """out[o, r, i] = sum of data[o, j, i] over the j whose indices[j] is r, in the order of j; where not `summed`, the
+    last of these.
 
     data: (outer, count, inner); indices: (count,), each in 0..rows-1 (others are left out); out: (outer, rows, inner).
     A unit is `block` rows and `width` columns of one matrix, so no two threads write one element.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Device, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia.forms import Matrix, Product, Tensor
@@ -51,7 +52,7 @@ class Multiplication(LibraryCall):
     def __init__(self, library: CublasLt, form: Product):
         self.library, self.form = library, form
         self._made: list[tuple[Callable[[int], None], int]] = []
-        self._size = np.dtype("uint16" if form.dtype == "bfloat16" else form.dtype).itemsize
+        self._size = numpy_dtype(form.dtype).itemsize
         scalar = "float64" if form.dtype == "float64" else "float32"
         self._factors = np.array([form.alpha, form.beta], scalar)  # alpha and beta, which each call reads
         try:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.dtypes import numpy_dtype
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cuda.device import Device, LibraryCall, LibraryLacks
 from mxc.compiler.targets.cuda.nvidia.forms import Convolved, Tensor
@@ -55,7 +54,7 @@ class Convolution(LibraryCall):
     def __init__(self, library: Cudnn, form: Convolved):
         self.library, self.form = library, form
         cudnn = library.cudnn
-        self._size = np.dtype("uint16" if form.dtype == "bfloat16" else form.dtype).itemsize
+        self._size = numpy_dtype(form.dtype).itemsize
         self._dtype = getattr(cudnn.data_type, TYPES[form.dtype])
         try:
             self._graph = cudnn.pygraph(io_data_type=self._dtype, intermediate_data_type=cudnn.data_type.FLOAT,

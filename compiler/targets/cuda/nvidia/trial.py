@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mxc.compiler.ops import dtypes
 from mxc.compiler.targets.cuda.device import Launch
 from mxc.compiler.targets.cuda.nvidia.forms import Form, Tensor
 from mxc.compiler.targets.cuda.nvidia.rounding import Rounding
@@ -68,7 +69,8 @@ class Trial:
         *_, self.result = form.arrays()
         self.places = list[int]()
         rng = np.random.default_rng(0)
-        self.numbers = [_stored(np.resize(rng.standard_normal(min(size, PERIOD), np.float32), size), form.dtype)
+        kind = dtypes.numpy_dtype(form.dtype)
+        self.numbers = [dtypes.converted(np.resize(rng.standard_normal(min(size, PERIOD), np.float32), size), kind)
                         for size in sizes]
         try:
             for numbers in self.numbers:
@@ -89,7 +91,8 @@ class Trial:
         first, second = (self._results(launch) for launch in (self.own, self.call))
         largest = float(np.max(np.abs(first), initial=0.0))
         off = float(np.max(np.abs(first - second), initial=0.0)) / max(largest, 1e-30)
-        self.memory.write(self.places[0], _stored(np.full(len(self.numbers[0]), np.nan, np.float32), self.form.dtype))
+        none = np.full(len(self.numbers[0]), np.nan, np.float32)
+        self.memory.write(self.places[0], dtypes.converted(none, self.numbers[0].dtype))
         nan = [np.isnan(self._results(launch)) for launch in (self.own, self.call)]
         self.memory.write(self.places[0], self.numbers[0])
         same_nan = bool(np.array_equal(*nan)) and not np.isnan(second).any()
@@ -107,7 +110,7 @@ class Trial:
         self.memory.device.wait()
         read = np.empty_like(self.numbers[position])
         self.memory.read(self.places[position], read)
-        return _elements(_numbers(read, self.form.dtype), self.result)
+        return _elements(_numbers(read), self.result)
 
     def _seconds(self) -> tuple[float, float]:
         """How long a run of each takes, by turns."""
@@ -128,16 +131,9 @@ class Trial:
         return statistics.median(times[0]), statistics.median(times[1])
 
 
-def _stored(values: np.ndarray, dtype: str) -> np.ndarray:
-    """float32 values as a dtype; of bfloat16 the bits, cut off."""
-    return (values.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else values.astype(dtype)
-
-
-def _numbers(stored: np.ndarray, dtype: str) -> np.ndarray:
-    """The values of a dtype as float32, or float64."""
-    if dtype == "bfloat16":
-        return (stored.astype(np.uint32) << 16).view(np.float32)
-    return stored.astype(np.float32) if dtype == "float16" else stored
+def _numbers(stored: np.ndarray) -> np.ndarray:
+    """The values of an array as float32, or float64."""
+    return stored.astype(np.float32) if stored.dtype == np.float16 else dtypes.widened(stored)
 
 
 def _elements(buffer: np.ndarray, array: Tensor) -> np.ndarray:
