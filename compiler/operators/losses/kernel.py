@@ -28,12 +28,14 @@ def _ctc(c: RoutineNode, params: Params, backward: bool) -> RoutineCall:
     return call("ctc", integers, backward=backward, far=FAR, large=large, real=c.dtype(0))
 
 
-# long: one recursion over a table; routines have no functions of their own.
+# long: one recursion over a table; routines have no functions of their own. Its loops over places are without branches,
+# so that exponentials and logarithms are vector code: a row of the table begins with two places of probability 0.
 @routine(inputs=("logits", "label", "data_lengths", "label_lengths"), outputs=("out",), units="batch",
-         scratch={"ahead": ("real", "rows * (2 * most + 1)"), "behind": ("real", "2 * most + 1"),
+         scratch={"ahead": ("real", "rows * (2 * most + 3)"), "behind": ("real", "2 * most + 3"),
+                  "now": ("real", "2 * most + 1"), "over": ("real", "2 * most + 3"),
                   "places": ("int64", "2 * most + 1")})
-def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, behind, places, steps, batch, classes,
-        most, rows, blank, padding, *, backward, far, large, real):
+def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, behind, now, over, places, steps, batch,
+        classes, most, rows, blank, padding, *, backward, far, large, real):
     """-log(the probability of a row's label) as (batch,), or with `backward` its gradient to the scores that logits
     were made from, as (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
 
@@ -42,7 +44,8 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
     up. A path goes through the places blank, label 0, blank, label 1, ..., blank: from one to itself or the next, or
     over a blank between labels that differ. A place whose label is no class has the probability 0. ahead: for each of
     the last `rows` steps and each place, the logarithm of the probability of all paths up to there; behind: that of all
-    paths that go on from a place.
+    paths that go on from a place; over: 0 where a path may come to a place over a blank, else `far`; now: what a step
+    makes of each place.
     """
     for n in range(first, last):
         length = min_(max_(int64(floor_(data_lengths[n] + real(0.5))), int64(0)), int64(steps))
@@ -56,42 +59,45 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
         needed = count
         for i in range(width):
             places[i] = int64(blank)
+        for i in range(width + 2):
+            over[i] = real(far)
         for i in range(count):
             places[2 * i + 1] = int64(floor_(label[n * most + i] + real(0.5)))
-            if i > 0 and places[2 * i + 1] == places[2 * i - 1]:
-                needed += 1
+            if i > 0:
+                if places[2 * i + 1] == places[2 * i - 1]:
+                    needed += 1
+                elif places[2 * i + 1] != blank:
+                    over[2 * i + 1] = real(0)
         fits = length > 0 and needed <= length
         if not fits:
             length = int64(0)
         for t in range(length):
-            row = t % rows * width
-            before = (t + rows - 1) % rows * width
+            row = t % rows * (width + 2) + 2
+            before = (t + rows - 1) % rows * (width + 2) + 2
             base = (t * batch + n) * classes
+            ahead[row - 2] = real(far)
+            ahead[row - 1] = real(far)
             for i in range(width):
                 one = places[i]
-                reached = real(0) if i < 2 else real(far)
-                if t > 0:
-                    start = max_(i - 1, 0)
-                    if i > 1 and one != blank and one != places[i - 2]:
-                        start = i - 2
-                    top = ahead[before + i]
-                    for j in range(start, i):
-                        top = max_(top, ahead[before + j])
-                    total = real(0)
-                    for j in range(start, i + 1):
-                        total += exp_(ahead[before + j] - top)
-                    reached = top + log_(total)
-                known = 0 <= one < classes
-                ahead[row + i] = max_(reached + logits[base + one], real(far)) if known else real(far)
+                now[i] = max_(logits[base + one], real(far)) if 0 <= one < classes else real(far)
+            if t == 0:
+                for i in range(width):
+                    ahead[row + i] = now[i] if i < 2 else real(far)
+            else:
+                for i in range(width):
+                    stay = ahead[before + i]
+                    step = ahead[before + i - 1]
+                    jump = ahead[before + i - 2] + over[i]
+                    top = max_(max_(stay, step), jump)
+                    total = exp_(stay - top) + exp_(step - top) + exp_(jump - top)
+                    now[i] = max_(top + log_(total) + now[i], real(far))
+                for i in range(width):
+                    ahead[row + i] = now[i]
         whole = real(far)
         if fits:
-            row = (length - 1) % rows * width
-            top = ahead[row + width - 1]
-            total = real(1)
-            if width > 1:
-                top = max_(top, ahead[row + width - 2])
-                total = exp_(ahead[row + width - 1] - top) + exp_(ahead[row + width - 2] - top)
-            whole = top + log_(total)
+            row = (length - 1) % rows * (width + 2) + 2
+            top = max_(ahead[row + width - 1], ahead[row + width - 2])
+            whole = top + log_(exp_(ahead[row + width - 1] - top) + exp_(ahead[row + width - 2] - top))
         if not backward:
             out[n] = -whole if fits else real(0)
             if fits and whole <= real(far) / real(2):
@@ -101,10 +107,11 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
                 base = (t * batch + n) * classes
                 for k in range(base, base + classes):
                     out[k] = exp_(logits[k]) if t < length else real(0)
-            for i in range(width):
-                behind[i] = real(0) if i + 2 >= width else real(far)
+            for i in range(width + 2):
+                behind[i] = real(0) if width <= i + 2 < width + 2 else real(far)
             for back in range(length if not whole <= real(far) / real(2) else int64(0)):
                 t = length - 1 - back
+                row = t * (width + 2) + 2
                 base = (t * batch + n) * classes
                 if back > 0:
                     following = base + batch * classes
@@ -113,17 +120,16 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
                         known = 0 <= one < classes
                         behind[i] = max_(behind[i] + logits[following + one], real(far)) if known else real(far)
                     for i in range(width):
-                        stop = min_(i + 2, width)
-                        if i + 2 < width and places[i + 2] != blank and places[i + 2] != places[i]:
-                            stop = i + 3
-                        top = behind[i]
-                        for j in range(i + 1, stop):
-                            top = max_(top, behind[j])
-                        total = real(0)
-                        for j in range(i, stop):
-                            total += exp_(behind[j] - top)
-                        behind[i] = top + log_(total)
+                        stay = behind[i]
+                        step = behind[i + 1]
+                        jump = behind[i + 2] + over[i + 2]
+                        top = max_(max_(stay, step), jump)
+                        now[i] = top + log_(exp_(stay - top) + exp_(step - top) + exp_(jump - top))
+                    for i in range(width):
+                        behind[i] = now[i]
+                for i in range(width):
+                    now[i] = exp_(ahead[row + i] + behind[i] - whole)
                 for i in range(width):
                     one = places[i]
                     if 0 <= one < classes:
-                        out[base + one] = out[base + one] - exp_(ahead[t * width + i] + behind[i] - whole)
+                        out[base + one] = out[base + one] - now[i]
