@@ -1,10 +1,14 @@
 """What the scripts share that ask MXNet about cases written as text; runs in the Python that has the real MXNet."""
 import contextlib
 import json
+import logging
+import math
 import os
 import subprocess
 import sys
 import tempfile
+
+import numpy as np
 
 
 @contextlib.contextmanager
@@ -17,6 +21,54 @@ def empty_folder():
             yield
         finally:
             os.chdir(before)
+
+
+def raised(call):
+    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
+    try:
+        return call()
+    except Exception as error:
+        names = [c.__name__ for c in type(error).__mro__]
+        return {"error": names[:names.index("Exception")]}
+
+
+def plain(value):
+    """What JSON has for a value: numbers that are not finite as text, and of other objects their class's name."""
+    if isinstance(value, dict):
+        return [[plain(k), plain(v)] for k, v in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
+
+
+class _Lines(logging.Handler):
+    """Log records as lines: level and text."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(f"{record.levelname} {record.getMessage()}")
+
+
+def logged(call):
+    """What a call gives, and the lines that the root logger alone is told meanwhile."""
+    root, lines = logging.getLogger(), _Lines()
+    before, others = root.level, root.handlers[:]
+    root.setLevel(logging.INFO)
+    root.handlers[:] = [lines]
+    try:
+        return call(), lines.lines
+    finally:
+        root.handlers[:] = others
+        root.setLevel(before)
 
 
 def run(script, path, cases, answer):

@@ -5,12 +5,16 @@ mxc's. A case is an expression over the names of `_scope`. Clocks stand still bu
 """
 # ruff: noqa: B905 (MXNet's Python may be older than `strict`)
 import logging
+import sys
 import time
 import warnings
 from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_suffix(".json")
 Param = namedtuple("Param", ["epoch", "nbatch", "eval_metric", "locals"])
@@ -79,47 +83,10 @@ quiet("mx.mon.Monitor(1)")
 """.strip().splitlines()
 
 
-def _plain(value):
-    """What JSON has for a value."""
-    if isinstance(value, dict):
-        return [[_plain(k), _plain(v)] for k, v in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value if value is None or isinstance(value, (str, bool, int, float)) else f"<{type(value).__name__}>"
-
-
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
-
-
-class _Lines(logging.Handler):
-    """Log records as lines: level and text."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(f"{record.levelname} {record.getMessage()}")
-
-
 def logged(call):
     """The lines that the root logger is told during a call, and the error of the call as the last."""
-    root, lines = logging.getLogger(), _Lines()
-    before, others = root.level, root.handlers[:]
-    root.setLevel(logging.INFO)
-    root.handlers[:] = [lines]
-    try:
-        said = _raised(call)
-    finally:
-        root.handlers[:] = others
-        root.setLevel(before)
-    return lines.lines + ([said] if isinstance(said, dict) else [])
+    said, lines = answers.logged(lambda: answers.raised(call))
+    return lines + ([said] if isinstance(said, dict) else [])
 
 
 class _Clock:
@@ -234,10 +201,8 @@ def _scope(mx):
 def answer(mx, case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _raised(lambda: _plain(eval(case, _scope(mx))))
+        return answers.raised(lambda: answers.plain(eval(case, _scope(mx))))
 
 
 if __name__ == "__main__":
-    import answers
-
     print(f"{len(answers.run(__file__, PATH, CASES, answer))} cases")

@@ -5,14 +5,16 @@ tests/test_initializers.py compares mxc's. A case is an expression over the name
 """
 # ruff: noqa: E501 (a case is a line)
 import json
-import logging
-import math
 import pickle
+import sys
 import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_suffix(".json")
 METHODS = ("_init_weight", "_init_bias", "_init_gamma", "_init_beta", "_init_zero", "_init_one", "_init_default",
@@ -234,54 +236,6 @@ orthogonal('Orthogonal(1.0, "normal")', (20, 3, 3, 2))
 """.strip().splitlines()
 
 
-def _plain(value):
-    """What JSON has for a value: of other objects their class's name."""
-    if isinstance(value, dict):
-        return [[_plain(k), _plain(v)] for k, v in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
-
-
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
-
-
-class _Lines(logging.Handler):
-    """Log records as lines: level and text, whose numbers of many digits are shortened."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(f"{record.levelname} {record.getMessage()}")
-
-
-def logged(call):
-    """What a call gives, and what the root logger is told meanwhile."""
-    root, lines = logging.getLogger(), _Lines()
-    before, others = root.level, root.handlers[:]
-    root.setLevel(logging.INFO)
-    root.handlers[:] = [lines]
-    try:
-        return call(), lines.lines
-    finally:
-        root.handlers[:] = others
-        root.setLevel(before)
-
-
 # long: many short functions, which cases call by name
 def _scope(mx):
     """The names of a case's expression. told: which method of an initializer a parameter's name leads to. filled: what
@@ -367,10 +321,10 @@ def _scope(mx):
 
     def verbose(text, name, attrs=None, show=None):
         init = make(text).set_verbosity(True, None if show is None else lambda x: str(x.asnumpy().ravel()[0]))
-        return logged(lambda: init(mx.init.InitDesc(name, attrs), mx.nd.full((2, 2), 9)))[1]
+        return answers.logged(lambda: init(mx.init.InitDesc(name, attrs), mx.nd.full((2, 2), 9)))[1]
 
     def verbose_plain(text, name):
-        return logged(lambda: make(text).set_verbosity(True)(name, mx.nd.full((2, 2), 9)))[1]
+        return answers.logged(lambda: make(text).set_verbosity(True)(name, mx.nd.full((2, 2), 9)))[1]
 
     def own():
         @mx.init.register
@@ -435,10 +389,8 @@ def _scope(mx):
 def answer(mx, case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _raised(lambda: _plain(eval(case, _scope(mx))))
+        return answers.raised(lambda: answers.plain(eval(case, _scope(mx))))
 
 
 if __name__ == "__main__":
-    import answers
-
     print(f"{len(answers.run(__file__, PATH, CASES, answer))} cases")

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
+
 X, Y = np.arange(20, dtype="float32").reshape(10, 2), np.arange(10, dtype="float32")
 
 
@@ -43,15 +46,6 @@ def _epochs(iterator, times=3, shown=_first):
 
 def _provided(iterator):
     return [[str(d), str(np.dtype(d.dtype)), d.layout] for d in (*iterator.provide_data, *iterator.provide_label)]
-
-
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
 
 
 # ---- NDArrayIter
@@ -97,7 +91,7 @@ def _behind_the_end(mode):
         it = mx.io.NDArrayIter(X, Y, 4, last_batch_handle=mode)
         found = [len(list(it))]
         for _ in range(3):
-            found.append([_raised(it.next), it.cursor])
+            found.append([answers.raised(it.next), it.cursor])
         it.reset()
         return [*found, it.cursor, *map(_batch, it)]
 
@@ -291,7 +285,7 @@ def _csv(text=LINES, label=LABELS, times=2, **more):
 def _csv_by_hand(mx):
     it = mx.io.CSVIter(data_csv=write(LINES), label_csv=write(LABELS), data_shape=(3,), batch_size=2)
     found = [_batch(it.next()), bool(it.iter_next()), _first(it.getdata()), _first(it.getlabel()), it.getpad(),
-             it.getindex().tolist(), _batch(it.next()), _raised(it.next), _raised(it.next)]
+             it.getindex().tolist(), _batch(it.next()), answers.raised(it.next), answers.raised(it.next)]
     it.reset()
     found.append(_batch(it.next()))
     return found
@@ -370,7 +364,7 @@ CASES |= {f"mnist {name}": call for name, call in {
 
 def answer(mx, case):
     """What one program answers."""
-    return _raised(lambda: CASES[case](mx))
+    return answers.raised(lambda: CASES[case](mx))
 
 
 def ask(cases):

@@ -6,12 +6,16 @@ A case is an expression over the names of `_scope`.
 # ruff: noqa: E501, B905 (a case is a line; MXNet's Python may be older than `strict`)
 import copy
 import math
+import sys
 import warnings
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_suffix(".json")
 # Metrics by what they compare: classes with scores of each, numbers with numbers, scores alone.
@@ -269,36 +273,12 @@ CASES = [f"after(m.{metric}{', ' if steps else ''}{steps})" for name, (metrics, 
          for metric in metrics] + OTHERS.strip().splitlines()
 
 
-def _plain(value):
-    """What JSON has for a value: numbers that are not finite as text, and of other objects their class's name."""
-    if isinstance(value, dict):
-        return [[_plain(k), _plain(v)] for k, v in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
-
-
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
-
-
 def _shown(metric):
     """What a metric shows of itself."""
     found = [metric.get(), metric.get_global()]
     if isinstance(found[0][0], str):
         found += [metric.num_inst, metric.global_num_inst, metric.sum_metric, metric.global_sum_metric]
-    return _plain(found)
+    return answers.plain(found)
 
 
 def gap(label, pred):
@@ -324,18 +304,18 @@ def _scope(mx):
         return a(values / values.sum(1, keepdims=True), dtype)
 
     def after(metric, *steps):
-        found = [_raised(partial(_shown, metric))]
+        found = [answers.raised(partial(_shown, metric))]
         for step in steps:
             if step == "copy":
                 metric = copy.deepcopy(metric)
                 said = None
             elif isinstance(step, str):
-                said = _raised(getattr(metric, step))
+                said = answers.raised(getattr(metric, step))
             elif isinstance(step, OrderedDict):
-                said = _raised(partial(metric.update_dict, step["labels"], step["outputs"]))
+                said = answers.raised(partial(metric.update_dict, step["labels"], step["outputs"]))
             else:
-                said = _raised(partial(metric.update, *step))
-            shown = _raised(partial(_shown, metric))
+                said = answers.raised(partial(metric.update, *step))
+            shown = answers.raised(partial(_shown, metric))
             found.append(shown if said is None else [said, shown])
         return found
 
@@ -402,10 +382,8 @@ def _scope(mx):
 def answer(mx, case):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return _raised(lambda: _plain(eval(case, _scope(mx))))
+        return answers.raised(lambda: answers.plain(eval(case, _scope(mx))))
 
 
 if __name__ == "__main__":
-    import answers
-
     print(f"{len(answers.run(__file__, PATH, CASES, answer))} cases")

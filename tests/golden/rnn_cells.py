@@ -5,10 +5,14 @@ tests/test_rnn_cells.py compares mxc's.
 """
 import json
 import random
+import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 STEPS, WIDTH, HIDDEN = 3, 4, 5
 
@@ -166,15 +170,6 @@ def _shared(mx):
     return [made.list_arguments(), one.params is other.params, sorted(shared._params)]
 
 
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
-
-
 CASES |= {
     "begin": _begin, "shared": _shared,
     "no step": lambda mx: _both(mx.rnn)(1, 2), "no fused step": lambda mx: mx.rnn.FusedRNNCell(HIDDEN)(1, 2),
@@ -227,11 +222,9 @@ def answer(mx, case):
     """What one program answers."""
     warnings.simplefilter("ignore")
     with mx.name.NameManager():
-        return json.loads(json.dumps(_raised(lambda: CASES[case](mx))))
+        return json.loads(json.dumps(answers.raised(lambda: CASES[case](mx))))
 
 
 if __name__ == "__main__":
-    from answers import run  # beside this script
-
-    found = run(__file__, Path(__file__).with_name("rnn_cells.json"), CASES, answer)
+    found = answers.run(__file__, Path(__file__).with_name("rnn_cells.json"), CASES, answer)
     print(f"{len(found)} programs")

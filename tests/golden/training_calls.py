@@ -4,9 +4,13 @@ With MXNet's Python, `training_calls.py` writes what MXNet 1.9.1 answers to trai
 program; tests/test_training_calls.py compares mxc's.
 """
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 DTYPES = ("float32", "float64", "float16")
 EDGES = (math.nan, -1, 0, 1, math.inf, -math.inf)
@@ -17,15 +21,6 @@ def _listed(values):
     less two."""
     return [[float(f"{v:.3g}") if math.isfinite(v) else str(v) for v in np.asarray(value, "float64").ravel().tolist()]
             for value in values]
-
-
-def _raised(call):
-    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
-    try:
-        return call()
-    except Exception as error:
-        names = [c.__name__ for c in type(error).__mro__]
-        return {"error": names[:names.index("Exception")]}
 
 
 # ---- what functions and their gradients are where an argument is not finite
@@ -212,7 +207,7 @@ def _bound(function, **options):
 
 def _refused(mx, name):
     net = getattr(mx.sym, name)(mx.sym.Variable("x"), mx.sym.Variable("i"))
-    return _raised(lambda: net.bind(mx.cpu(), {"x": mx.nd.ones((2, 3)), "i": mx.nd.zeros(2)},
+    return answers.raised(lambda: net.bind(mx.cpu(), {"x": mx.nd.ones((2, 3)), "i": mx.nd.zeros(2)},
                                     {"x": mx.nd.zeros((2, 3))}) and "bound")
 
 
@@ -241,11 +236,11 @@ def _fresh(mx):
             return function()
 
     x, z = mx.nd.array([1, 2]), mx.nd.array([3, 4])
-    found = {"unmarked": told(x), "set unmarked": _raised(lambda: setattr(x, "_fresh_grad", True))}
+    found = {"unmarked": told(x), "set unmarked": answers.raised(lambda: setattr(x, "_fresh_grad", True))}
     x.attach_grad()
     z.attach_grad()
     found["marked"] = told(x, x.grad)
-    found["set to text"] = _raised(lambda: setattr(x, "_fresh_grad", "yes"))
+    found["set to text"] = answers.raised(lambda: setattr(x, "_fresh_grad", "yes"))
     y = recorded(lambda: x * 2)
     found["recorded"] = told(x, y)
     y.backward()
@@ -292,8 +287,8 @@ def _waits(function):
             else:
                 call = mx.nd.waitall if wait == "waitall" else (array + 1).asnumpy if "depends" in wait else \
                     getattr(array, wait)
-            found.append(_raised(lambda call=call: call() is None or "a value"))
-            _raised(mx.nd.waitall)
+            found.append(answers.raised(lambda call=call: call() is None or "a value"))
+            answers.raised(mx.nd.waitall)
         return found
 
     return call
@@ -306,7 +301,7 @@ def _of_executor(net, **shapes):
         if "i" in shapes:
             executor.arg_dict["i"][:] = 7
         output = executor.forward()[0]
-        found = [_raised(lambda: output.wait_to_read()), (mx.nd.ones(2) + 1).asnumpy().tolist()]
+        found = [answers.raised(lambda: output.wait_to_read()), (mx.nd.ones(2) + 1).asnumpy().tolist()]
         if "i" in shapes:
             executor.arg_dict["i"][:] = 0
             found += _listed([executor.forward()[0].asnumpy()])
@@ -328,12 +323,10 @@ FAMILIES = {"ends": ENDS, "fresh": {"grad": _fresh}, "later": LATER, "shared mem
 def answer(mx, case):
     """What MXNet, or mxc, says of a program: `FAMILY: NAME`."""
     family, name = case.split(": ", 1)
-    return _raised(lambda: FAMILIES[family][name](mx))
+    return answers.raised(lambda: FAMILIES[family][name](mx))
 
 
 CASES = [f"{family}: {name}" for family, programs in FAMILIES.items() for name in programs]
 
 if __name__ == "__main__":
-    import answers
-
     answers.run(__file__, Path(__file__).with_suffix(".json"), CASES, answer)
