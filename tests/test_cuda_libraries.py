@@ -19,6 +19,7 @@ from nvidia_stand_ins import CublasLt, Cudnn, Graph, GraphTensor
 from mxc.compiler.error import MXNetError, SettingError, TargetError
 from mxc.compiler.kernel import interpret_calls, ir, parts
 from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.gemm_of_parts import moved_gemm
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cuda.device import LibraryLacks
 from mxc.compiler.targets.cuda.nvidia import choice, cublaslt, cudnn_graphs
@@ -159,8 +160,11 @@ def test_what_is_more_than_an_epilogue() -> None:
     assert form_of(added) is None
     assert form_of(gemm_case((2, 6, 6, 5, "int32", False, False, False), plain)[0]) is None
     assert form_of(gemm_case((1, 5, 17, 0, "float32", False, False, False), plain)[0]) is None
-    repeated = replace(kernel, geometry=replace(kernel.geometry, a_strides=(30, 0, 1)))  # type: ignore[call-arg]
+    product: Any = kernel.geometry
+    repeated = replace(kernel, geometry=replace(product, a_strides=(30, 0, 1)))
     assert form_of(repeated) is None
+    inner: Any = moved_gemm(product, product.a_strides, product.b_strides, (2, 0), None)
+    assert form_of(replace(kernel, geometry=inner)) is None  # the library would read from the beginning
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -132,13 +132,13 @@ class Convolved:
 
 
 Form = Product | Convolved
+KNOWN = (geometry.Gemm, geometry.Convolution, geometry.ConvolutionDataGrad, geometry.ConvolutionWeightGrad)
 
 
 def may_have_form(kernel: CallKernel) -> bool:
     """Whether a kernel, or another one of its code, may have a form."""
-    known = isinstance(kernel.geometry, geometry.Gemm | geometry.Convolution | geometry.ConvolutionDataGrad
-                       | geometry.ConvolutionWeightGrad)
-    return known and len({*kernel.buffers}) == 1 and not _is_packed(kernel.geometry)
+    is_known = type(kernel.geometry) in KNOWN  # and no class made of these, which reads its operands in another way
+    return is_known and len({*kernel.buffers}) == 1 and not _is_packed(kernel.geometry)
 
 
 def form_of(kernel: CallKernel) -> Form | None:
