@@ -14,17 +14,16 @@ import pytest
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs mprotect and fork")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = mmap.PAGESIZE
-_kept: list[mmap.mmap] = []  # a mapping that is let go would make room for others
 
 
 def guarded(array: np.ndarray, at_end: bool = True) -> np.ndarray:
     """A flat copy of `array` that ends at (or begins after) a page that neither may be read nor written.
 
-    It is aligned to its elements only: at its end by what is left, at its beginning by a page.
+    It is aligned to its elements only: at its end by what is left, at its beginning by a page. The mapping lives as
+    long as the array, for a process may have some 65,000 pieces of memory of different rights.
     """
     pages = -(-max(1, array.nbytes) // _PAGE)
     area = mmap.mmap(-1, (pages + 2) * _PAGE)
-    _kept.append(area)
     memory = np.frombuffer(area, np.uint8)
     for start in (0, (pages + 1) * _PAGE):
         if _LIBC.mprotect(ctypes.c_void_p(memory.ctypes.data + start), ctypes.c_size_t(_PAGE), 0):

@@ -307,10 +307,12 @@ class _Product(Function):
         """Packs them where neighbouring rows lie side by side: one element of the depth after the other."""
         b, mr, lanes, step = self.b, self.tile[0], self.lanes, self.a_strides[2]
         tiles, rows, longer = given.tiles, given.rows, given.longer
-        # Vectors read MR rows of a tile that may have half of them. They end within the next two tiles, so that only
-        # the last two tiles can need masks.
+        # A tile's vectors read `width` rows from its first one on; it has at least half of MR itself. So from the tile
+        # before the last `last` ones on there are `width` rows, and none before these needs masks.
+        width = ceil_div(mr, lanes) * lanes
+        last = ceil_div(width, mr // 2) - 1
         left = self.m - given.row
-        inner = b.select(tiles * rows + longer + 2 * mr <= left, tiles, b.maximum(tiles - 2, 0))
+        inner = b.select(tiles * rows + longer + width <= left, tiles, b.maximum(tiles - last, 0))
         whole = given.depth - given.depth % STEP
         for begin, end, steps in ((b.lift(0), whole, STEP), (whole, given.depth, 1)):
             for k in b.range(begin, end, steps):
