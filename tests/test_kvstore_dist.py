@@ -236,6 +236,24 @@ def test_a_worker_that_ends_early_is_an_error_of_who_waits_for_it() -> None:
     served(program)
 
 
+def test_a_program_that_has_ended_is_waited_for_as_long_as_something_of_it_is_on_its_way() -> None:
+    async def program() -> None:
+        server = await opened(2)
+        first = exchanged(server, 1, 0, (1, 1), 1)
+        await server.close(1, {(0, "w"): 2})  # it waits for the answer, so it has not left
+        with pytest.raises(MXNetError, match="worker 1 has ended, and the others wait for it"):
+            await server.barrier(0, 1)
+        assert [(await each)[0].tolist() for each in (exchanged(server, 0, 0, (2, 4), 1), first)] == [[3, 5], [3, 5]]
+        second = exchanged(server, 0, 1, (2, 4), 2)
+        await asyncio.sleep(0)
+        await exchanged(server, 1, 1, (1, 1), 2)
+        assert (await second)[0].tolist() == [3, 5]
+        with pytest.raises(MXNetError, match="worker 1 has ended, and the others wait for it"):
+            await exchanged(server, 0, 2, (2, 4), 3)
+
+    served(program)
+
+
 def test_the_others_go_on_where_they_need_not_wait() -> None:
     async def program() -> None:
         server = await opened(2, is_sync=False)

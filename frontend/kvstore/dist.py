@@ -1,6 +1,7 @@
 """The store of several processes: values are on servers, which sum what workers push and update by an optimizer."""
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -156,6 +157,10 @@ class DistKVStore(KVStore):
                 priority: int) -> None:
         """wanted: a key, what is pushed, where its value goes, and the numbers of rows if not all are pulled."""
         self._check_outside()
+        try:
+            priority = operator.index(priority)
+        except TypeError:
+            raise ArgumentTypeError(f"kvstore: the priority must be a whole number, got {priority!r}") from None
         settings = self._settings() if any(source is not None for _, source, *_ in wanted) else None
         items = []
         for key, source, outs, numbers in wanted:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT, Rows
 from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
@@ -103,8 +104,7 @@ class Item:
                 out.have(joined(self.answers, self.layout, self.rows))
                 continue
             for part, values in arrays:
-                np.copyto(out.memory.reshape(-1)[part.begin * inner:part.end * inner], values.reshape(-1),
-                          casting="unsafe")
+                dtypes.write(out.memory.reshape(-1)[part.begin * inner:part.end * inner], values.reshape(-1))
         self.answers = []
 
 
@@ -141,6 +141,7 @@ class Exchange:
         self._ready_bytes = 0  # of the items that can be sent, when the thread that sends last looked
         self._closed = self._is_watching = False  # _is_watching: whether the thread that sends waits for something
         self._sent = [0] * len(servers)  # messages to each server
+        self.rounds: dict[tuple[int, Key], int] = {}  # a store and a key -> the last round that was submitted
         outside.listeners += 1
         for name, work in (("send", self._send), ("answer", self._take)):
             threading.Thread(target=work, name=f"mxc-kvstore-{name}", daemon=True).start()
@@ -150,6 +151,8 @@ class Exchange:
         def change() -> bool:
             for item in items:
                 self._queues.setdefault(self._queue(item), deque()).append(item)
+                if item.push:
+                    self.rounds[item.store, item.key] = item.push
             self._waiting += len(items)
             self._open += len(items)
             was_watching, self._is_watching = self._is_watching, False

@@ -14,7 +14,7 @@ from mxc.compiler.system import env
 from mxc.kvstore import cluster, group
 
 GRACE = 5.0  # seconds that the others have to end by themselves, with an error, after one has failed
-FAILED = 1
+FAILED, NOT_STARTED, NOT_FOUND = 1, 126, 127  # exit codes; of a command that cannot be started the shell's
 
 
 @dataclass
@@ -43,9 +43,14 @@ class Process:
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], folder: str) -> Iterator[bytes | int]:
         """What the process prints, as it comes, and its exit code; below 0 for a signal."""
-        process = subprocess.Popen(command, cwd=folder or None, env=env.all_and(variables),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   preexec_fn=cluster.end_with_parent)
+        try:
+            process = subprocess.Popen(command, cwd=folder or None, env=env.all_and(variables),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       preexec_fn=cluster.end_with_parent)
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in a variable or an argument
+            yield f"cannot start {command[0]!r}: {error}\n".encode()
+            yield NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
+            return
         assert process.stdout is not None
         while data := os.read(process.stdout.fileno(), 1 << 16):
             yield data

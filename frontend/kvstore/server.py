@@ -21,7 +21,7 @@ from mxc.kvstore import rows
 from mxc.kvstore.cluster import package
 from mxc.kvstore.compression import unpacked
 from mxc.kvstore.optimizer_data import Data, made
-from mxc.kvstore.parts import INLINE, Layout, Name, Round
+from mxc.kvstore.parts import INLINE, Key, Layout, Name, Round
 from mxc.kvstore.rows import Value
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
@@ -31,6 +31,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
 KEPT, KEPT_ARRAY = 512 << 20, 32 << 20  # bytes: of free memory, and of the largest array that uses it
 Answer = tuple[list[Value | int], list[Any]]
 Asked = np.ndarray | None  # numbers of rows; None: all
+Rounds = dict[tuple[int, Key], int]  # a store and a key, and how often a worker has pushed it
 Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has when it pushes; None of others
 
 
@@ -119,6 +120,7 @@ class Server:
         self.stores: dict[int, _Store] = {}
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
+        self.closing: dict[int, Rounds] = {}  # rank -> the last rounds of a worker whose program has ended
         self.ranks: set[int] = set()
         self.messages: dict[int, int] = {}  # how many of each worker were taken
         self.barriers: dict[int, set[int]] = defaultdict(set)
@@ -152,6 +154,7 @@ class Server:
                 raise MXNetError(f"kvstore: worker {rank} has {self.gone[rank]}, and a store of the type dist_sync "
                                  "cannot go on without it: start all again, from a checkpoint")
             del self.gone[rank]
+        self.closing.pop(rank, None)
         self.messages[rank] = 0
         self.ranks.add(rank)
         watch = asyncio.create_task(self._attend(rank, presence[0]))
@@ -164,6 +167,12 @@ class Server:
             await presence
         except Exception:  # whatever Ray says of a call whose owner is gone
             self._lose(rank, "been killed or failed")
+
+    async def close(self, rank: int, rounds: Rounds) -> None:
+        """A worker's program has ended. Of what it pushed some may be on its way, and nothing follows. rounds: the last
+        of each value that it pushed."""
+        self.closing[rank] = rounds
+        self._tell()
 
     async def leave(self, rank: int) -> None:
         """A worker has done its work."""
@@ -214,9 +223,10 @@ class Server:
             self._check()
             if is_over():
                 return
-            missing = next((r for r in (needed() if needed else ()) if r in self.gone), None)
+            missing = next((r for r in (needed() if needed else ()) if r in self.gone or r in self.closing), None)
             if missing is not None:
-                raise MXNetError(f"kvstore: worker {missing} has {self.gone[missing]}, and the others wait for it")
+                how = self.gone.get(missing, "ended")
+                raise MXNetError(f"kvstore: worker {missing} has {how}, and the others wait for it")
             await self.changed.wait()
 
     async def barrier(self, rank: int, number: int) -> None:
@@ -226,7 +236,7 @@ class Server:
         is_sync = any(store.is_sync for store in self.stores.values())
 
         def absent() -> list[int]:
-            gone = () if is_sync else self.gone
+            gone = () if is_sync else self.gone.keys() | self.closing.keys()
             return [r for r in range(self.workers) if r not in self.barriers[number] and r not in gone]
 
         await self._until(lambda: not absent(), absent)
@@ -296,7 +306,8 @@ class Server:
         waited = [self._pull(found, found.parts[name], number, asked) for name, number, asked in pulled]
         await self._until(lambda: all(future.done() for future in waited), lambda: {
             r for (name, number, _), future in zip(pulled, waited, strict=True) if not future.done()
-            for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())})
+            for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())
+            and (r in self.gone or self.closing.get(r, {}).get((store, name[0]), 0) < number)})
         return _answer([future.result() for future in waited], values if is_kept else ())
 
     def _complete(self, store: _Store, names: Sequence[Name]) -> list[tuple[Name, dict[int, Any]]]:
