@@ -250,6 +250,10 @@ def test_a_program_that_has_ended_is_waited_for_as_long_as_something_of_it_is_on
         assert (await second)[0].tolist() == [3, 5]
         with pytest.raises(MXNetError, match="worker 1 has ended, and the others wait for it"):
             await exchanged(server, 0, 2, (2, 4), 3)
+        await server.close(0, {})
+        for rank in range(2):
+            await server.leave(rank)
+        assert await server.ends() == [1, 0]
 
     served(program)
 

@@ -1,6 +1,7 @@
 """Starts the workers and servers of a program on a cluster of Ray's, and looks after them until all have ended."""
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -98,8 +99,7 @@ class Launcher:
             self.workers = [self._start(rank) for rank in range(self.job.workers)]
             self._look_after(presence)
             self._summary(time.monotonic() - started)
-            failed = [worker for worker in self.workers if worker.code and not worker.stopped]
-            return min(failed, key=lambda worker: worker.ended).code or 0 if failed else FAILED if self.failure else 0
+            return self._code()
         finally:
             self.ray.shutdown()
 
@@ -213,6 +213,18 @@ class Launcher:
     def _fail(self, why: str) -> None:
         self.failure, self.deadline = why, time.monotonic() + GRACE
         self.say("", f"{why}; the others end too")
+
+    def _code(self) -> int:
+        """The exit code. A worker's process may end after those of others that had an error by its end."""
+        failed = [worker for worker in self.workers if worker.code and not worker.stopped]
+        if not failed:
+            return FAILED if self.failure else 0
+        ends: list[int] = []
+        if self.servers:
+            with contextlib.suppress(Exception):  # the server may be gone
+                ends = self.ray.get(self.servers[0].ends.remote(), timeout=GRACE)
+        return min(failed, key=lambda worker: (ends.index(worker.rank) if worker.rank in ends else len(ends),
+                                               worker.ended)).code or 0
 
     def _summary(self, seconds: float) -> None:
         for worker in self.workers:

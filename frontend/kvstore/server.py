@@ -120,7 +120,8 @@ class Server:
         self.stores: dict[int, _Store] = {}
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
-        self.closing: dict[int, Rounds] = {}  # rank -> the last rounds of a worker whose program has ended
+        # rank -> the last rounds of a worker whose program has ended, none if it is gone; in the order of their ends
+        self.ended: dict[int, Rounds] = {}
         self.ranks: set[int] = set()
         self.messages: dict[int, int] = {}  # how many of each worker were taken
         self.barriers: dict[int, set[int]] = defaultdict(set)
@@ -154,7 +155,7 @@ class Server:
                 raise MXNetError(f"kvstore: worker {rank} has {self.gone[rank]}, and a store of the type dist_sync "
                                  "cannot go on without it: start all again, from a checkpoint")
             del self.gone[rank]
-        self.closing.pop(rank, None)
+        self.ended.pop(rank, None)
         self.messages[rank] = 0
         self.ranks.add(rank)
         watch = asyncio.create_task(self._attend(rank, presence[0]))
@@ -171,7 +172,7 @@ class Server:
     async def close(self, rank: int, rounds: Rounds) -> None:
         """A worker's program has ended. Of what it pushed some may be on its way, and nothing follows. rounds: the last
         of each value that it pushed."""
-        self.closing[rank] = rounds
+        self.ended[rank] = rounds
         self._tell()
 
     async def leave(self, rank: int) -> None:
@@ -182,7 +183,7 @@ class Server:
         if rank not in self.ranks:
             return
         self.ranks.discard(rank)
-        self.gone[rank] = how
+        self.gone[rank], self.ended[rank] = how, {}
         if how != "ended" and (not self.stores or any(store.is_sync for store in self.stores.values())):
             self._fail(f"worker {rank} has {how}")
         self._tell()
@@ -191,11 +192,15 @@ class Server:
         """What the launcher knows of a worker's end that was not as it should. Why all fail with it; "" where the
         others go on."""
         self.ranks.discard(rank)
-        self.gone[rank] = how
+        self.gone[rank], self.ended[rank] = how, {}
         if not self.stores or any(store.is_sync for store in self.stores.values()):
             self._fail(f"worker {rank} has {how}")
         self._tell()
         return self.failure
+
+    async def ends(self) -> list[int]:
+        """The ranks of those that have ended, in the order in which they did."""
+        return list(self.ended)
 
     async def over(self) -> str:
         """Return when as many workers have ended as there are to be, or all have failed: why."""
@@ -223,7 +228,7 @@ class Server:
             self._check()
             if is_over():
                 return
-            missing = next((r for r in (needed() if needed else ()) if r in self.gone or r in self.closing), None)
+            missing = next((r for r in (needed() if needed else ()) if r in self.ended), None)
             if missing is not None:
                 how = self.gone.get(missing, "ended")
                 raise MXNetError(f"kvstore: worker {missing} has {how}, and the others wait for it")
@@ -236,7 +241,7 @@ class Server:
         is_sync = any(store.is_sync for store in self.stores.values())
 
         def absent() -> list[int]:
-            gone = () if is_sync else self.gone.keys() | self.closing.keys()
+            gone = () if is_sync else self.ended
             return [r for r in range(self.workers) if r not in self.barriers[number] and r not in gone]
 
         await self._until(lambda: not absent(), absent)
@@ -307,7 +312,7 @@ class Server:
         await self._until(lambda: all(future.done() for future in waited), lambda: {
             r for (name, number, _), future in zip(pulled, waited, strict=True) if not future.done()
             for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())
-            and (r in self.gone or self.closing.get(r, {}).get((store, name[0]), 0) < number)})
+            and self.ended.get(r, {}).get((store, name[0]), 0) < number})
         return _answer([future.result() for future in waited], values if is_kept else ())
 
     def _complete(self, store: _Store, names: Sequence[Name]) -> list[tuple[Name, dict[int, Any]]]:
