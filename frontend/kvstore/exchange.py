@@ -82,9 +82,11 @@ class Item:
         """Whether it is not ready, and what computes it runs, so that it waits for no item in the queue."""
         return not self.is_ready() and self.writer is not None and self.writer.missing == 0
 
-    def has_failed(self) -> bool:
-        """Whether what should be pushed was never computed."""
-        return self.source is not None and failure_of((self.source.variable,)) is not None
+    def check(self) -> None:
+        """Raises MXNetError where what should be pushed was never computed."""
+        failure = None if self.source is None else failure_of((self.source.variable,))
+        if failure is not None:
+            raise failure.made()
 
     def values(self, part: Part) -> Any:
         """A part of what is pushed."""
@@ -253,10 +255,8 @@ class Exchange:
     def _send_batch(self, batch: Sequence[Item]) -> None:
         self.check()
         started = time.perf_counter_ns()
-        failed = [item for item in batch if item.has_failed()]
-        for item in failed:  # its error goes on to what should have been written
-            self._answers.put((item, None))
-        batch = [item for item in batch if item not in failed]
+        for item in batch:  # a round that is left out would be waited for: nothing can go on
+            item.check()
         by_server: dict[int, list[tuple[Item, Part]]] = {}
         for item in batch:
             found = messages(item.parts)
