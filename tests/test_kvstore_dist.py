@@ -202,6 +202,17 @@ def test_an_optimizer_changes_the_value_and_follows_worker_0() -> None:
     served(program)
 
 
+def test_an_update_that_fails_is_an_error_of_all_workers() -> None:
+    async def program() -> None:
+        server = await opened(2)
+        await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("groupadagrad")))
+        results = await asyncio.gather(*[exchanged(server, rank, 0, (1, 1), 1) for rank in range(2)],
+                                       return_exceptions=True)
+        assert all(isinstance(each, MXNetError) and "GroupAdaGrad updates" in str(each) for each in results)
+
+    served(program)
+
+
 def test_a_worker_that_is_lost_is_an_error_of_the_others() -> None:
     async def program() -> None:
         server = Server(0, 2)

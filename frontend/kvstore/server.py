@@ -306,7 +306,12 @@ class Server:
                                  f"pushes is {rows.dtype_of(value)} {value.shape}")
             part.rounds[number][rank] = (value, own)
         while ready := self._complete(found, [name for name, _ in pushed]):
-            self._apply(found, ready)
+            try:
+                self._apply(found, ready)
+            except Exception as error:
+                if found.is_sync:  # all workers wait for this round
+                    self._fail(f"a server could not update {[name[0] for name, _ in ready]}: {error}")
+                raise
         self._tell()
         waited = [self._pull(found, found.parts[name], number, asked) for name, number, asked in pulled]
         await self._until(lambda: all(future.done() for future in waited), lambda: {
