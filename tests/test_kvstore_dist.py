@@ -16,7 +16,7 @@ from mxc.kvstore import optimizer_data, parts
 from mxc.kvstore.compression import TwoBit, unpacked
 from mxc.kvstore.parts import Layout, Part, Spread
 from mxc.kvstore.server import Server
-from mxc.runtime import outside
+from mxc.runtime import outside, updates
 
 # -- parts of values
 
@@ -200,6 +200,39 @@ def test_an_optimizer_changes_the_value_and_follows_worker_0() -> None:
         assert (await exchanged(server, 0, 2, None, 2))[0].tolist() == [-0.25, -1.25]
 
     served(program)
+
+
+@pytest.mark.parametrize("name", ["sgd", "lamb", "lars", "groupadagrad"])
+def test_a_part_is_updated_as_its_value_whatever_else_is_on_its_server(name: str, monkeypatch: pytest.MonkeyPatch,
+                                                                       ) -> None:
+    monkeypatch.setattr(updates, "COMPILED", updates.COMPILED)  # it gets its value again
+    monkeypatch.setattr(updates, "_compiled", set())
+    scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.1)
+    options = {"lr_scheduler": scheduler, "param_idx2name": {3: "w_bias"}, "wd": 0.0 if name == "groupadagrad" else 0.1}
+    optimizer = mx.optimizer.create(name, **options)
+    first, slopes = np.linspace(1, 2, 6, dtype="f").reshape(3, 2), np.linspace(-1, 3, 6, dtype="f").reshape(3, 2)
+
+    async def program(others: int) -> np.ndarray:
+        server = Server(0, 1)
+        await server.ready()
+        await server.join(None, [asyncio.get_running_loop().create_future()])
+        await server.open(0, True)
+        await server.set_optimizer(0, optimizer_data.described(optimizer))
+        names = [(3, 0), *[(9 + i, 0) for i in range(others)]]
+        await server.init(0, {each: first if each == (3, 0) else np.ones((40, 30), "f") for each in names})
+        for step in range(1, 5):
+            for message, each in enumerate(reversed(names)):
+                given = slopes if each == (3, 0) else np.ones((40, 30), "f")
+                found, _ = await server.exchange(0, 0, (step - 1) * len(names) + message, [(each, step)], [given],
+                                                 [(each, step, None)], [None])
+        return found[0]
+
+    alone, beside = served(lambda: program(0)), served(lambda: program(1))
+    np.testing.assert_array_equal(alone, beside)
+    updater, weight = mx.optimizer.get_updater(optimizer), mx.nd.array(first)
+    for _ in range(4):
+        updater(3, mx.nd.array(slopes), weight)
+    np.testing.assert_allclose(alone, weight.asnumpy(), rtol=1e-5)
 
 
 def test_an_update_that_fails_is_an_error_of_all_workers() -> None:

@@ -231,7 +231,7 @@ class DistKVStore(KVStore):
             parts.update({(name[0], name[1]): state for name, state in pairs})
         states = {key: _joined([parts[p.name] for p in layout.parts], layout) for key, layout in self._layouts.items()
                   if layout.parts[0].name in parts}
-        for kind in (optimizer.lr_mult, optimizer.wd_mult, optimizer._all_index_update_counts[0]):
+        for kind in (optimizer.lr_mult, optimizer.wd_mult, optimizer.idx2name, optimizer._all_index_update_counts[0]):
             for name in [name for name in kind if isinstance(name, tuple)]:
                 kind[name[0]] = kind.pop(name)
         with replacing(fname) as file:

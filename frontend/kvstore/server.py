@@ -25,6 +25,7 @@ from mxc.kvstore.parts import INLINE, Key, Layout, Name, Round
 from mxc.kvstore.rows import Value
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
+from mxc.runtime import updates
 from mxc.runtime.sparse_array import SparseArray
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
@@ -132,7 +133,8 @@ class Server:
     # -- workers come and go
 
     async def ready(self) -> int:
-        """The number, once the server runs."""
+        """The number, once the server runs. From now on what a value becomes does not depend on what else is there."""
+        updates.COMPILED = 0
         return self.number
 
     async def never(self) -> None:
@@ -402,6 +404,8 @@ class Server:
         for kind in ("lr_mult", "wd_mult"):
             factors = getattr(optimizer, kind)
             factors[name] = optimizer._factor(name[0], kind, factors)
+        if name[0] in optimizer.idx2name:
+            optimizer.idx2name[name] = optimizer.idx2name[name[0]]
         if name[0] in optimizer._index_update_count:  # how often it was updated before
             optimizer._index_update_count.setdefault(name, optimizer._index_update_count[name[0]])
 
