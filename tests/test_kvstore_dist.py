@@ -208,9 +208,9 @@ def test_a_part_is_updated_as_its_value_whatever_else_is_on_its_server(name: str
     monkeypatch.setattr(updates, "COMPILED", updates.COMPILED)  # it gets its value again
     monkeypatch.setattr(updates, "_compiled", set())
     scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.1)
-    options = {"lr_scheduler": scheduler, "param_idx2name": {3: "w_bias"}, "wd": 0.0 if name == "groupadagrad" else 0.1}
+    options = {"lr_scheduler": scheduler, "param_idx2name": {3: "w_gamma"}, "wd": 0.0 if name == "groupadagrad" else 0.1}
     optimizer = mx.optimizer.create(name, **options)
-    first, slopes = np.linspace(1, 2, 6, dtype="f").reshape(3, 2), np.linspace(-1, 3, 6, dtype="f").reshape(3, 2)
+    first, slopes = np.random.RandomState(0).uniform(-1, 1, (2, 20, 5)).astype("f")
 
     async def program(others: int) -> np.ndarray:
         server = Server(0, 1)
@@ -232,7 +232,7 @@ def test_a_part_is_updated_as_its_value_whatever_else_is_on_its_server(name: str
     updater, weight = mx.optimizer.get_updater(optimizer), mx.nd.array(first)
     for _ in range(4):
         updater(3, mx.nd.array(slopes), weight)
-    np.testing.assert_allclose(alone, weight.asnumpy(), rtol=1e-5)
+    np.testing.assert_allclose(alone, weight.asnumpy(), rtol=1e-4)
 
 
 def test_an_update_that_fails_is_an_error_of_all_workers() -> None:
