@@ -208,8 +208,8 @@ def test_a_part_is_updated_as_its_value_whatever_else_is_on_its_server(name: str
     monkeypatch.setattr(updates, "COMPILED", updates.COMPILED)  # it gets its value again
     monkeypatch.setattr(updates, "_compiled", set())
     scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.1)
-    options = {"lr_scheduler": scheduler, "param_idx2name": {3: "w_gamma"}, "wd": 0.0 if name == "groupadagrad" else 0.1}
-    optimizer = mx.optimizer.create(name, **options)
+    optimizer = mx.optimizer.create(name, lr_scheduler=scheduler, param_idx2name={3: "w_gamma"},
+                                    wd=0.0 if name == "groupadagrad" else 0.1)
     first, slopes = np.random.RandomState(0).uniform(-1, 1, (2, 20, 5)).astype("f")
 
     async def program(others: int) -> np.ndarray:

@@ -144,6 +144,9 @@ class DistKVStore(KVStore):
             if is_pushed and each._array.dtype != layout.dtype:
                 raise MXNetError(f"kvstore: the key {key!r} has a value of dtype {layout.dtype}; what is pushed has "
                                  f"{each._array.dtype}")
+            if is_pushed and self._compression is not None and not layout.dtype.startswith("float"):
+                raise MXNetError("kvstore: gradient compression is for floating point, and the value of the key "
+                                 f"{key!r} is {layout.dtype}")
             if is_pushed and each.stype == CSR:
                 raise MXNetError(f"kvstore: a csr array is pushed to the key {key!r}; dense and row_sparse ones can be")
         return arrays

@@ -15,6 +15,7 @@ from mxc.compiler.system import env
 from mxc.kvstore import cluster, group
 
 GRACE = 5.0  # seconds that the others have to end by themselves, with an error, after one has failed
+LONGEST = 1 << 16  # bytes of a line, which is printed in pieces if it has more
 FAILED, NOT_STARTED, NOT_FOUND = 1, 126, 127  # exit codes; of a command that cannot be started the shell's
 
 
@@ -179,6 +180,9 @@ class Launcher:
             found = -signal.SIGKILL
         if isinstance(found, bytes):
             *lines, worker.rest = (worker.rest + found).split(b"\n")
+            if len(worker.rest) > LONGEST:
+                lines.append(worker.rest)
+                worker.rest = b""
             for line in lines:
                 self.say(_called(worker), line.decode(errors="replace"))
             return
