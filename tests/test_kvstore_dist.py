@@ -351,6 +351,22 @@ def test_a_server_takes_and_gives_rows_alone(is_sparse: bool) -> None:
     served(program)
 
 
+def test_a_message_of_a_worker_that_was_started_again_does_not_count() -> None:
+    async def program() -> None:
+        server = await opened(2, is_sync=False)
+        await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0)))
+        late = exchanged(server, 1, 1, (5, 5), 2)  # the one before it never came
+        await asyncio.sleep(0)
+        await server.lost(1, "been killed")
+        await server.join(1, [asyncio.get_running_loop().create_future()])
+        with pytest.raises(MXNetError, match="worker 1 was started again"):
+            await late
+        found = [(await exchanged(server, 1, i, (1, 2), i + 1))[0].tolist() for i in range(2)]
+        assert found == [[0, -1], [-1, -3]]
+
+    served(program)
+
+
 def test_each_push_is_applied_with_the_numbers_that_the_optimizer_had_then() -> None:
     async def program() -> None:
         server = await opened(1)

@@ -125,6 +125,7 @@ class Server:
         self.ended: dict[int, Rounds] = {}
         self.ranks: set[int] = set()
         self.messages: dict[int, int] = {}  # how many of each worker were taken
+        self.starts: dict[int, int] = defaultdict(int)  # how often a worker of each rank has joined
         self.barriers: dict[int, set[int]] = defaultdict(set)
         self.changed = asyncio.Event()
         self.watches: set[asyncio.Task] = set()
@@ -159,6 +160,7 @@ class Server:
             del self.gone[rank]
         self.ended.pop(rank, None)
         self.messages[rank] = 0
+        self.starts[rank] += 1
         self.ranks.add(rank)
         watch = asyncio.create_task(self._attend(rank, presence[0]))
         self.watches.add(watch)
@@ -296,7 +298,10 @@ class Server:
         self._check()
         found = self.stores[store]
         names = {each[0] for each in (*pushed, *pulled)}
-        await self._until(lambda: self.messages[rank] == message)
+        start = self.starts[rank]
+        await self._until(lambda: self.messages[rank] == message or self.starts[rank] != start)
+        if self.starts[rank] != start:
+            raise MXNetError(f"kvstore: worker {rank} was started again; this message is of the one before")
         await self._until(lambda: names <= found.parts.keys(), lambda: [0])
         self.messages[rank] += 1
         self.counted["messages"] += 1
