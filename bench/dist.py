@@ -155,6 +155,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=256, help="--simulate: how many")
     parser.add_argument("--worker", choices=("mxc", "mxnet", "trace"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.workers < 1 or options.rounds < 1:
+        parser.error("--workers and --rounds must be above 0")
     if options.worker in ("mxc", "mxnet"):
         worker(__import__(options.worker))
     elif options.worker == "trace":

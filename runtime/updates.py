@@ -31,7 +31,9 @@ from mxc.runtime.step_table import StepTable
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import Launcher
 
-COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
+# Elements of a weight from which on its update is compiled. Smaller ones take a kernel that is there already, which may
+# round in another way, so a process whose numbers must not depend on what it updated before sets this to 0.
+COMPILED = 1 << 8
 QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
 HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
 # What several weights have a number each of, and its name for one; arrays may hold the first two.

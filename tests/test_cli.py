@@ -212,6 +212,8 @@ REFUSED = {
     "an array of an archive": (USAGE, [*RUN_WITH, "data=many.npz:nosuch"], "many.npz has no array 'nosuch'; it has "),
     "words": (BAD_FILE, [*RUN_WITH, "data=words.npy"], "expected an array of numbers, got the dtype <U1"),
     "no place": (BAD_FILE, [*RUN, "--output", "nosuch/out.npz"], "nosuch/out.npz: cannot be written"),
+    "fewer CPUs than none": (USAGE, ["launch", "-n", "1", "--cpus", "-1", "true"], "--cpus: expected a number from 0"),
+    "a store too small": (USAGE, ["launch", "-n", "1", "--store", "1M", "true"], "has at least 75 MiB"),
     "operators": (UNSUPPORTED, ["compile", "unknown-symbol.json"], "did you mean 'FullyConnected'?"),
     "attributes": (UNSUPPORTED, ["compile", "attribute-symbol.json"], "did you mean 'num_hidden'?"),
 }

@@ -16,7 +16,7 @@ from mxc.kvstore import optimizer_data, parts
 from mxc.kvstore.compression import TwoBit, unpacked
 from mxc.kvstore.parts import Layout, Part, Spread
 from mxc.kvstore.server import Server
-from mxc.runtime import outside
+from mxc.runtime import outside, updates
 
 # -- parts of values
 
@@ -202,6 +202,50 @@ def test_an_optimizer_changes_the_value_and_follows_worker_0() -> None:
     served(program)
 
 
+@pytest.mark.parametrize("name", ["sgd", "lamb", "lars", "groupadagrad"])
+def test_a_part_is_updated_as_its_value_whatever_else_is_on_its_server(name: str, monkeypatch: pytest.MonkeyPatch,
+                                                                       ) -> None:
+    monkeypatch.setattr(updates, "COMPILED", updates.COMPILED)  # it gets its value again
+    monkeypatch.setattr(updates, "_compiled", set())
+    scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.1)
+    optimizer = mx.optimizer.create(name, lr_scheduler=scheduler, param_idx2name={3: "w_gamma"},
+                                    wd=0.0 if name == "groupadagrad" else 0.1)
+    first, slopes = np.random.RandomState(0).uniform(-1, 1, (2, 20, 5)).astype("f")
+
+    async def program(others: int) -> np.ndarray:
+        server = Server(0, 1)
+        await server.ready()
+        await server.join(None, [asyncio.get_running_loop().create_future()])
+        await server.open(0, True)
+        await server.set_optimizer(0, optimizer_data.described(optimizer))
+        names = [(3, 0), *[(9 + i, 0) for i in range(others)]]
+        await server.init(0, {each: first if each == (3, 0) else np.ones((40, 30), "f") for each in names})
+        for step in range(1, 5):
+            for message, each in enumerate(reversed(names)):
+                given = slopes if each == (3, 0) else np.ones((40, 30), "f")
+                found, _ = await server.exchange(0, 0, (step - 1) * len(names) + message, [(each, step)], [given],
+                                                 [(each, step, None)], [None])
+        return found[0]
+
+    alone, beside = served(lambda: program(0)), served(lambda: program(1))
+    np.testing.assert_array_equal(alone, beside)
+    updater, weight = mx.optimizer.get_updater(optimizer), mx.nd.array(first)
+    for _ in range(4):
+        updater(3, mx.nd.array(slopes), weight)
+    np.testing.assert_allclose(alone, weight.asnumpy(), rtol=1e-4)
+
+
+def test_an_update_that_fails_is_an_error_of_all_workers() -> None:
+    async def program() -> None:
+        server = await opened(2)
+        await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("groupadagrad")))
+        results = await asyncio.gather(*[exchanged(server, rank, 0, (1, 1), 1) for rank in range(2)],
+                                       return_exceptions=True)
+        assert all(isinstance(each, MXNetError) and "GroupAdaGrad updates" in str(each) for each in results)
+
+    served(program)
+
+
 def test_a_worker_that_is_lost_is_an_error_of_the_others() -> None:
     async def program() -> None:
         server = Server(0, 2)
@@ -232,6 +276,28 @@ def test_a_worker_that_ends_early_is_an_error_of_who_waits_for_it() -> None:
             await waiting
         assert await server.lost(1, "ended with exit code 3") == "worker 1 has ended with exit code 3"
         assert await server.over() == "worker 1 has ended with exit code 3"
+
+    served(program)
+
+
+def test_a_program_that_has_ended_is_waited_for_as_long_as_something_of_it_is_on_its_way() -> None:
+    async def program() -> None:
+        server = await opened(2)
+        first = exchanged(server, 1, 0, (1, 1), 1)
+        await server.close(1, {(0, "w"): 2})  # it waits for the answer, so it has not left
+        with pytest.raises(MXNetError, match="worker 1 has ended, and the others wait for it"):
+            await server.barrier(0, 1)
+        assert [(await each)[0].tolist() for each in (exchanged(server, 0, 0, (2, 4), 1), first)] == [[3, 5], [3, 5]]
+        second = exchanged(server, 0, 1, (2, 4), 2)
+        await asyncio.sleep(0)
+        await exchanged(server, 1, 1, (1, 1), 2)
+        assert (await second)[0].tolist() == [3, 5]
+        with pytest.raises(MXNetError, match="worker 1 has ended, and the others wait for it"):
+            await exchanged(server, 0, 2, (2, 4), 3)
+        await server.close(0, {})
+        for rank in range(2):
+            await server.leave(rank)
+        assert await server.ends() == [1, 0]
 
     served(program)
 
@@ -281,6 +347,22 @@ def test_a_server_takes_and_gives_rows_alone(is_sparse: bool) -> None:
         await server.set_optimizer(0, data)
         found = [rows_of(server, rank, 1, rows([rank], [1]), 2, [0, 1, 3]) for rank in range(2)]
         assert [(await each)[0].ravel().tolist() for each in found] == [[-1, -1, 7]] * 2  # row 3 has no decay
+
+    served(program)
+
+
+def test_a_message_of_a_worker_that_was_started_again_does_not_count() -> None:
+    async def program() -> None:
+        server = await opened(2, is_sync=False)
+        await server.set_optimizer(0, optimizer_data.described(mx.optimizer.create("sgd", learning_rate=1.0)))
+        late = exchanged(server, 1, 1, (5, 5), 2)  # the one before it never came
+        await asyncio.sleep(0)
+        await server.lost(1, "been killed")
+        await server.join(1, [asyncio.get_running_loop().create_future()])
+        with pytest.raises(MXNetError, match="worker 1 was started again"):
+            await late
+        found = [(await exchanged(server, 1, i, (1, 2), i + 1))[0].tolist() for i in range(2)]
+        assert found == [[0, -1], [-1, -3]]
 
     served(program)
 

@@ -170,3 +170,21 @@ def test_an_error_of_a_message_is_raised_where_its_values_are_read_and_by_later_
     with pytest.raises(MXNetError, match="worker 1 has ended"):
         exchange.check()
     exchange.close()
+
+
+def test_what_was_never_computed_is_an_error_of_later_calls() -> None:
+    server = Recorder()
+    exchange = Exchange([server], 0)
+    broken, out = mx.nd.ones((2,)), mx.nd.ones((2,))
+
+    def compute() -> None:
+        raise ValueError("no gradient")
+
+    engine.push(compute, [], [broken._array.variable], "compute", small=False)
+    exchange.submit([item("w", broken, [], 0), item("v", mx.nd.ones((2,)), [out], 0)])
+    with pytest.raises(MXNetError, match="no gradient"):
+        out.asnumpy()
+    with pytest.raises(MXNetError, match="operation compute: no gradient"):
+        exchange.check()
+    exchange.close()
+    assert not server.messages

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from mxc.cli.cache import size
 from mxc.cli.model import UsageError
 
+LEAST_STORE = 75 << 20  # bytes: Ray takes no fewer
 DESCRIPTION = """Run a command as several workers, whose kvstores share values on servers ('dist_sync', 'dist_async') or
 sum them without ('dist_allreduce'), on this machine or on a cluster of Ray's (pip install 'mxc-compiler[dist]'). What
 workers print comes with their rank in front. When one fails the others end too, within ten seconds; with dist_async the
@@ -46,7 +48,7 @@ def pair(text: str) -> tuple[str, str]:
     """NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not name or not separator:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return name, value
 
 
@@ -62,6 +64,12 @@ def run(options: argparse.Namespace) -> int:
         resources = {name: float(value) for name, value in options.resource}
     except ValueError:
         raise UsageError("--resource: a number must follow the name, as NAME=1") from None
+    for name, value in (("--cpus", options.cpus), ("--gpus", options.gpus), ("--restarts", options.restarts),
+                        *((f"--resource {name}", value) for name, value in resources.items())):
+        if not 0 <= value < math.inf:
+            raise UsageError(f"{name}: expected a number from 0, got {value}")
+    if options.store is not None and options.store < LEAST_STORE:
+        raise UsageError(f"--store: Ray's object store has at least {LEAST_STORE >> 20} MiB, got {options.store} bytes")
     job = Job(options.program, options.workers, options.servers, options.address, options.cpus, options.gpus, resources,
               dict(options.env), options.restarts, options.store, os.getcwd(), options.upload)
     code = Launcher(job, say).run()

@@ -59,7 +59,8 @@ def connect(address: str, where: str) -> None:
 def start_environment(is_local: bool = True, with_token: bool = True) -> None:
     """Settings of Ray for a cluster that mxc starts, before Ray is imported: callers need a token, what workers started
     ends with them, and of a local cluster nothing listens but on the machine's loopback. with_token: make a token."""
-    defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", "RAY_process_group_cleanup_enabled": "true"}
+    defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", "RAY_process_group_cleanup_enabled": "true",
+                "RAY_IGNORE_UNHANDLED_ERRORS": "1"}  # of several servers' errors one is raised
     if is_local:
         defaults["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # by this Ray takes 127.0.0.1 for the node's address
         # Objects that nobody needs are freed at once, not after a second: each round of messages then has the memory of

@@ -1,6 +1,7 @@
 """The store of several processes: values are on servers, which sum what workers push and update by an optimizer."""
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -143,6 +144,9 @@ class DistKVStore(KVStore):
             if is_pushed and each._array.dtype != layout.dtype:
                 raise MXNetError(f"kvstore: the key {key!r} has a value of dtype {layout.dtype}; what is pushed has "
                                  f"{each._array.dtype}")
+            if is_pushed and self._compression is not None and not layout.dtype.startswith("float"):
+                raise MXNetError("kvstore: gradient compression is for floating point, and the value of the key "
+                                 f"{key!r} is {layout.dtype}")
             if is_pushed and each.stype == CSR:
                 raise MXNetError(f"kvstore: a csr array is pushed to the key {key!r}; dense and row_sparse ones can be")
         return arrays
@@ -156,6 +160,10 @@ class DistKVStore(KVStore):
                 priority: int) -> None:
         """wanted: a key, what is pushed, where its value goes, and the numbers of rows if not all are pulled."""
         self._check_outside()
+        try:
+            priority = operator.index(priority)
+        except TypeError:
+            raise ArgumentTypeError(f"kvstore: the priority must be a whole number, got {priority!r}") from None
         settings = self._settings() if any(source is not None for _, source, *_ in wanted) else None
         items = []
         for key, source, outs, numbers in wanted:
@@ -226,7 +234,7 @@ class DistKVStore(KVStore):
             parts.update({(name[0], name[1]): state for name, state in pairs})
         states = {key: _joined([parts[p.name] for p in layout.parts], layout) for key, layout in self._layouts.items()
                   if layout.parts[0].name in parts}
-        for kind in (optimizer.lr_mult, optimizer.wd_mult, optimizer._all_index_update_counts[0]):
+        for kind in (optimizer.lr_mult, optimizer.wd_mult, optimizer.idx2name, optimizer._all_index_update_counts[0]):
             for name in [name for name in kind if isinstance(name, tuple)]:
                 kind[name[0]] = kind.pop(name)
         with replacing(fname) as file:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import dtypes
 from mxc.compiler.ops.storage import DEFAULT, Rows
 from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
@@ -81,9 +82,11 @@ class Item:
         """Whether it is not ready, and what computes it runs, so that it waits for no item in the queue."""
         return not self.is_ready() and self.writer is not None and self.writer.missing == 0
 
-    def has_failed(self) -> bool:
-        """Whether what should be pushed was never computed."""
-        return self.source is not None and failure_of((self.source.variable,)) is not None
+    def check(self) -> None:
+        """Raises MXNetError where what should be pushed was never computed."""
+        failure = None if self.source is None else failure_of((self.source.variable,))
+        if failure is not None:
+            raise failure.made()
 
     def values(self, part: Part) -> Any:
         """A part of what is pushed."""
@@ -103,8 +106,7 @@ class Item:
                 out.have(joined(self.answers, self.layout, self.rows))
                 continue
             for part, values in arrays:
-                np.copyto(out.memory.reshape(-1)[part.begin * inner:part.end * inner], values.reshape(-1),
-                          casting="unsafe")
+                dtypes.write(out.memory.reshape(-1)[part.begin * inner:part.end * inner], values.reshape(-1))
         self.answers = []
 
 
@@ -141,6 +143,7 @@ class Exchange:
         self._ready_bytes = 0  # of the items that can be sent, when the thread that sends last looked
         self._closed = self._is_watching = False  # _is_watching: whether the thread that sends waits for something
         self._sent = [0] * len(servers)  # messages to each server
+        self.rounds: dict[tuple[int, Key], int] = {}  # a store and a key -> the last round that was submitted
         outside.listeners += 1
         for name, work in (("send", self._send), ("answer", self._take)):
             threading.Thread(target=work, name=f"mxc-kvstore-{name}", daemon=True).start()
@@ -150,6 +153,8 @@ class Exchange:
         def change() -> bool:
             for item in items:
                 self._queues.setdefault(self._queue(item), deque()).append(item)
+                if item.push:
+                    self.rounds[item.store, item.key] = item.push
             self._waiting += len(items)
             self._open += len(items)
             was_watching, self._is_watching = self._is_watching, False
@@ -250,10 +255,8 @@ class Exchange:
     def _send_batch(self, batch: Sequence[Item]) -> None:
         self.check()
         started = time.perf_counter_ns()
-        failed = [item for item in batch if item.has_failed()]
-        for item in failed:  # its error goes on to what should have been written
-            self._answers.put((item, None))
-        batch = [item for item in batch if item not in failed]
+        for item in batch:  # a round that is left out would be waited for: nothing can go on
+            item.check()
         by_server: dict[int, list[tuple[Item, Part]]] = {}
         for item in batch:
             found = messages(item.parts)

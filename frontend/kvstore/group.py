@@ -6,6 +6,7 @@ variables of MXNet's launcher say who a process is, see `docs/distributed.md`.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import time
@@ -99,11 +100,14 @@ class Group:
         """Tell the servers that this worker has done its work, if they are there."""
         if os.getpid() != self._process or not self.ray.is_initialized():
             return
+        self._tell("close", self.exchange.rounds)  # else who waits for more of it would be waited for here
         self.exchange.close()
-        try:
-            self.ray.get([server.leave.remote(self.rank) for server in self.servers], timeout=10)
-        except Exception:
-            return  # there is nobody to be told
+        self._tell("leave")
+
+    def _tell(self, method: str, *arguments: Any) -> None:
+        """Call a method of all servers, if they are there."""
+        with contextlib.suppress(Exception):
+            self.ray.get([getattr(server, method).remote(self.rank, *arguments) for server in self.servers], timeout=10)
 
 
 _group: Group | None = None

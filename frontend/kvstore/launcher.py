@@ -1,6 +1,7 @@
 """Starts the workers and servers of a program on a cluster of Ray's, and looks after them until all have ended."""
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,8 @@ from mxc.compiler.system import env
 from mxc.kvstore import cluster, group
 
 GRACE = 5.0  # seconds that the others have to end by themselves, with an error, after one has failed
-FAILED = 1
+LONGEST = 1 << 16  # bytes of a line, which is printed in pieces if it has more
+FAILED, NOT_STARTED, NOT_FOUND = 1, 126, 127  # exit codes; of a command that cannot be started the shell's
 
 
 @dataclass
@@ -43,9 +45,14 @@ class Process:
 
     def run(self, command: Sequence[str], variables: Mapping[str, str], folder: str) -> Iterator[bytes | int]:
         """What the process prints, as it comes, and its exit code; below 0 for a signal."""
-        process = subprocess.Popen(command, cwd=folder or None, env=env.all_and(variables),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   preexec_fn=cluster.end_with_parent)
+        try:
+            process = subprocess.Popen(command, cwd=folder or None, env=env.all_and(variables),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       preexec_fn=cluster.end_with_parent)
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in a variable or an argument
+            yield f"cannot start {command[0]!r}: {error}\n".encode()
+            yield NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
+            return
         assert process.stdout is not None
         while data := os.read(process.stdout.fileno(), 1 << 16):
             yield data
@@ -93,8 +100,7 @@ class Launcher:
             self.workers = [self._start(rank) for rank in range(self.job.workers)]
             self._look_after(presence)
             self._summary(time.monotonic() - started)
-            failed = [worker for worker in self.workers if worker.code and not worker.stopped]
-            return min(failed, key=lambda worker: worker.ended).code or 0 if failed else FAILED if self.failure else 0
+            return self._code()
         finally:
             self.ray.shutdown()
 
@@ -174,6 +180,9 @@ class Launcher:
             found = -signal.SIGKILL
         if isinstance(found, bytes):
             *lines, worker.rest = (worker.rest + found).split(b"\n")
+            if len(worker.rest) > LONGEST:
+                lines.append(worker.rest)
+                worker.rest = b""
             for line in lines:
                 self.say(_called(worker), line.decode(errors="replace"))
             return
@@ -208,6 +217,18 @@ class Launcher:
     def _fail(self, why: str) -> None:
         self.failure, self.deadline = why, time.monotonic() + GRACE
         self.say("", f"{why}; the others end too")
+
+    def _code(self) -> int:
+        """The exit code. A worker's process may end after those of others that had an error by its end."""
+        failed = [worker for worker in self.workers if worker.code and not worker.stopped]
+        if not failed:
+            return FAILED if self.failure else 0
+        ends: list[int] = []
+        if self.servers:
+            with contextlib.suppress(Exception):  # the server may be gone
+                ends = self.ray.get(self.servers[0].ends.remote(), timeout=GRACE)
+        return min(failed, key=lambda worker: (ends.index(worker.rank) if worker.rank in ends else len(ends),
+                                               worker.ended)).code or 0
 
     def _summary(self, seconds: float) -> None:
         for worker in self.workers:

@@ -21,16 +21,18 @@ from mxc.kvstore import rows
 from mxc.kvstore.cluster import package
 from mxc.kvstore.compression import unpacked
 from mxc.kvstore.optimizer_data import Data, made
-from mxc.kvstore.parts import INLINE, Layout, Name, Round
+from mxc.kvstore.parts import INLINE, Key, Layout, Name, Round
 from mxc.kvstore.rows import Value
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, saved_states
+from mxc.runtime import updates
 from mxc.runtime.sparse_array import SparseArray
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of the C library's mallopt
 KEPT, KEPT_ARRAY = 512 << 20, 32 << 20  # bytes: of free memory, and of the largest array that uses it
 Answer = tuple[list[Value | int], list[Any]]
 Asked = np.ndarray | None  # numbers of rows; None: all
+Rounds = dict[tuple[int, Key], int]  # a store and a key, and how often a worker has pushed it
 Settings = dict[str, Any] | None  # numbers of the optimizer that worker 0 has when it pushes; None of others
 
 
@@ -119,8 +121,11 @@ class Server:
         self.stores: dict[int, _Store] = {}
         self.failure = ""  # why nothing goes on
         self.gone: dict[int, str] = {}  # rank -> how that worker ended
+        # rank -> the last rounds of a worker whose program has ended, none if it is gone; in the order of their ends
+        self.ended: dict[int, Rounds] = {}
         self.ranks: set[int] = set()
         self.messages: dict[int, int] = {}  # how many of each worker were taken
+        self.starts: dict[int, int] = defaultdict(int)  # how often a worker of each rank has joined
         self.barriers: dict[int, set[int]] = defaultdict(set)
         self.changed = asyncio.Event()
         self.watches: set[asyncio.Task] = set()
@@ -129,7 +134,8 @@ class Server:
     # -- workers come and go
 
     async def ready(self) -> int:
-        """The number, once the server runs."""
+        """The number, once the server runs. From now on what a value becomes does not depend on what else is there."""
+        updates.COMPILED = 0
         return self.number
 
     async def never(self) -> None:
@@ -152,7 +158,9 @@ class Server:
                 raise MXNetError(f"kvstore: worker {rank} has {self.gone[rank]}, and a store of the type dist_sync "
                                  "cannot go on without it: start all again, from a checkpoint")
             del self.gone[rank]
+        self.ended.pop(rank, None)
         self.messages[rank] = 0
+        self.starts[rank] += 1
         self.ranks.add(rank)
         watch = asyncio.create_task(self._attend(rank, presence[0]))
         self.watches.add(watch)
@@ -165,6 +173,12 @@ class Server:
         except Exception:  # whatever Ray says of a call whose owner is gone
             self._lose(rank, "been killed or failed")
 
+    async def close(self, rank: int, rounds: Rounds) -> None:
+        """A worker's program has ended. Of what it pushed some may be on its way, and nothing follows. rounds: the last
+        of each value that it pushed."""
+        self.ended[rank] = rounds
+        self._tell()
+
     async def leave(self, rank: int) -> None:
         """A worker has done its work."""
         self._lose(rank, "ended")
@@ -173,7 +187,7 @@ class Server:
         if rank not in self.ranks:
             return
         self.ranks.discard(rank)
-        self.gone[rank] = how
+        self.gone[rank], self.ended[rank] = how, {}
         if how != "ended" and (not self.stores or any(store.is_sync for store in self.stores.values())):
             self._fail(f"worker {rank} has {how}")
         self._tell()
@@ -182,11 +196,15 @@ class Server:
         """What the launcher knows of a worker's end that was not as it should. Why all fail with it; "" where the
         others go on."""
         self.ranks.discard(rank)
-        self.gone[rank] = how
+        self.gone[rank], self.ended[rank] = how, {}
         if not self.stores or any(store.is_sync for store in self.stores.values()):
             self._fail(f"worker {rank} has {how}")
         self._tell()
         return self.failure
+
+    async def ends(self) -> list[int]:
+        """The ranks of those that have ended, in the order in which they did."""
+        return list(self.ended)
 
     async def over(self) -> str:
         """Return when as many workers have ended as there are to be, or all have failed: why."""
@@ -214,9 +232,10 @@ class Server:
             self._check()
             if is_over():
                 return
-            missing = next((r for r in (needed() if needed else ()) if r in self.gone), None)
+            missing = next((r for r in (needed() if needed else ()) if r in self.ended), None)
             if missing is not None:
-                raise MXNetError(f"kvstore: worker {missing} has {self.gone[missing]}, and the others wait for it")
+                how = self.gone.get(missing, "ended")
+                raise MXNetError(f"kvstore: worker {missing} has {how}, and the others wait for it")
             await self.changed.wait()
 
     async def barrier(self, rank: int, number: int) -> None:
@@ -226,7 +245,7 @@ class Server:
         is_sync = any(store.is_sync for store in self.stores.values())
 
         def absent() -> list[int]:
-            gone = () if is_sync else self.gone
+            gone = () if is_sync else self.ended
             return [r for r in range(self.workers) if r not in self.barriers[number] and r not in gone]
 
         await self._until(lambda: not absent(), absent)
@@ -279,7 +298,10 @@ class Server:
         self._check()
         found = self.stores[store]
         names = {each[0] for each in (*pushed, *pulled)}
-        await self._until(lambda: self.messages[rank] == message)
+        start = self.starts[rank]
+        await self._until(lambda: self.messages[rank] == message or self.starts[rank] != start)
+        if self.starts[rank] != start:
+            raise MXNetError(f"kvstore: worker {rank} was started again; this message is of the one before")
         await self._until(lambda: names <= found.parts.keys(), lambda: [0])
         self.messages[rank] += 1
         self.counted["messages"] += 1
@@ -291,12 +313,18 @@ class Server:
                                  f"pushes is {rows.dtype_of(value)} {value.shape}")
             part.rounds[number][rank] = (value, own)
         while ready := self._complete(found, [name for name, _ in pushed]):
-            self._apply(found, ready)
+            try:
+                self._apply(found, ready)
+            except Exception as error:
+                if found.is_sync:  # all workers wait for this round
+                    self._fail(f"a server could not update {[name[0] for name, _ in ready]}: {error}")
+                raise
         self._tell()
         waited = [self._pull(found, found.parts[name], number, asked) for name, number, asked in pulled]
         await self._until(lambda: all(future.done() for future in waited), lambda: {
             r for (name, number, _), future in zip(pulled, waited, strict=True) if not future.done()
-            for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())})
+            for r in range(self.workers) if r not in found.parts[name].rounds.get(number, ())
+            and self.ended.get(r, {}).get((store, name[0]), 0) < number})
         return _answer([future.result() for future in waited], values if is_kept else ())
 
     def _complete(self, store: _Store, names: Sequence[Name]) -> list[tuple[Name, dict[int, Any]]]:
@@ -381,6 +409,8 @@ class Server:
         for kind in ("lr_mult", "wd_mult"):
             factors = getattr(optimizer, kind)
             factors[name] = optimizer._factor(name[0], kind, factors)
+        if name[0] in optimizer.idx2name:
+            optimizer.idx2name[name] = optimizer.idx2name[name[0]]
         if name[0] in optimizer._index_update_count:  # how often it was updated before
             optimizer._index_update_count.setdefault(name, optimizer._index_update_count[name[0]])
 

@@ -217,8 +217,10 @@ class Optimizer:
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Any) -> None:
-        """Count an update of a weight, or of each of a list."""
-        for one in index if isinstance(index, (list, tuple)) else [index]:
+        """Count an update of a weight, or of each of a list or tuple. A tuple that has a factor of its own is one
+        index: that of a part of a value, on a server of a kvstore."""
+        is_one = not isinstance(index, (list, tuple)) or (isinstance(index, tuple) and index in self.lr_mult)
+        for one in [index] if is_one else index:
             count = self._index_update_count.get(one, self.begin_num_update) + 1
             self._index_update_count[one] = count
             self.num_update = max(self.num_update, count)
