@@ -14,6 +14,7 @@ from test_kvstore_dist import Objects, layout
 import mxc as mx
 from mxc.base import MXNetError
 from mxc.kvstore import parts
+from mxc.kvstore.allreduce import AllReduce
 from mxc.kvstore.exchange import Exchange, Item
 from mxc.kvstore.parts import Layout, Part
 from mxc.runtime import engine, outside
@@ -182,9 +183,20 @@ def test_what_was_never_computed_is_an_error_of_later_calls() -> None:
 
     engine.push(compute, [], [broken._array.variable], "compute", small=False)
     exchange.submit([item("w", broken, [], 0), item("v", mx.nd.ones((2,)), [out], 0)])
-    with pytest.raises(MXNetError, match="no gradient"):
-        out.asnumpy()
+    for array in (out, broken):
+        with pytest.raises(MXNetError, match="no gradient"):
+            array.asnumpy()
     with pytest.raises(MXNetError, match="operation compute: no gradient"):
         exchange.check()
     exchange.close()
     assert not server.messages
+
+
+def test_what_collectives_do_not_sum() -> None:
+    """A row_sparse array, one of bfloat16, and arrays of other shapes are refused before anything is sent."""
+    one = mx.nd.ones((2, 3))
+    for other, why in ((one.tostype("row_sparse"), "has a row_sparse one"), (one.astype("bfloat16"), "of bfloat16"),
+                       (mx.nd.ones((3, 2)), r"the shapes \(2, 3\) and \(3, 2\)")):
+        with pytest.raises(MXNetError, match=f"'w' .*{why}|'w' have {why}"):
+            AllReduce._check("w", [one], [other])
+    AllReduce._check("w", [one], [one.astype("float16")])

@@ -170,7 +170,7 @@ class AllReduce(KVStoreBase):
 
     def broadcast(self, key: Key | Sequence[Key], value: Any, out: Any, priority: int = 0) -> None:
         """Write worker 0's value of a key, or of each of several, to every `out`. Raises MXNetError for arrays that are
-        not dense, and for shapes that differ."""
+        not dense, for those of bfloat16, and for shapes that differ."""
         targets = dict(_grouped(key, out))
         for one, values in _grouped(key, value):
             self._check(one, values[:1], targets[one])
@@ -181,7 +181,8 @@ class AllReduce(KVStoreBase):
 
     def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
         """Sum a key's values over devices and workers into `out`; into `value` without it. It returns at once. The
-        priority changes nothing. Raises MXNetError for arrays that are not dense, and for shapes that differ."""
+        priority changes nothing. Raises MXNetError for arrays that are not dense, for those of bfloat16, and for shapes
+        that differ."""
         self._exchange.check()
         if engine.is_inside():
             raise MXNetError("a kvstore of the type 'dist_allreduce' cannot be used inside of an operator")
@@ -200,6 +201,9 @@ class AllReduce(KVStoreBase):
             if each.stype != "default":
                 raise MXNetError(f"kvstore: dist_allreduce sums dense arrays, and the key {key!r} has a {each.stype} "
                                  "one: use dist_sync")
+            if each._array.dtype == "bfloat16":
+                raise MXNetError(f"kvstore: the key {key!r} has an array of bfloat16, which NumPy and PyTorch have no "
+                                 "common form of; take float32")
             if each.shape != values[0].shape:
                 raise MXNetError(f"kvstore: the arrays of the key {key!r} have the shapes {values[0].shape} and "
                                  f"{each.shape}")
