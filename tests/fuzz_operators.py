@@ -6,6 +6,7 @@ program. Prints one block for each finding, then how many tries came to what; th
 """
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -112,7 +113,7 @@ def attempt(op: Any, rng: random.Random, told: list[str]) -> str:
     grad_req = "write" if rng.random() < 0.7 else "null"
     executor = net.simple_bind(mx.cpu(), grad_req=grad_req, type_dict=dict(zip(names, dtypes, strict=True)),
                                **dict(zip(names, shapes, strict=True)))
-    if max([a.size for a in (*executor.arg_arrays, *executor.aux_arrays, *executor.outputs)]) > 1e5:
+    if max([math.prod(a.shape) for a in (*executor.arg_arrays, *executor.aux_arrays, *executor.outputs)]) > 1e5:
         return "large"
     values = [draw(n, a.shape, str(np.dtype(a.dtype)), rng) for n, a in [*executor.arg_dict.items(),
                                                                         *executor.aux_dict.items()]]
