@@ -72,6 +72,30 @@ for name, call in calls.items():
 """)
 
 
+def test_numbers_where_python_raises() -> None:
+    """Poles, numbers outside of domains and beyond the range, integers' powers, and truth values."""
+    simulated(BEGIN + """
+def compare(name, call, *values):
+    found = [call(*(mx.nd.array(v, ctx=place, dtype=v.dtype) for v in values)).asnumpy()
+             for place in (mx.cpu(), mx.gpu(0))]
+    np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-6, err_msg=name)
+
+special = np.array([np.nan, np.inf, -np.inf, 0, -1, 1, -1000, 1000, 2.5], "float32")
+for name in ("sqrt", "log", "log1p", "exp", "expm1", "sinh", "cosh", "sin", "arccos", "arccosh", "arctanh", "gamma",
+             "gammaln", "rsqrt"):
+    compare(name, getattr(mx.nd, name), special)
+pairs = [v.ravel() for v in np.meshgrid(special, special)]
+compare("mod", mx.nd.broadcast_mod, *pairs)
+for dtype in ("int8", "uint8", "int32"):
+    pairs = [v.ravel() for v in np.meshgrid(*[np.array([0, 1, 2, 3, 7, 127, -1, -2], "int64").astype(dtype)] * 2)]
+    compare(f"power of {dtype}", mx.nd.broadcast_power, *pairs)
+truth = np.random.default_rng(0).random((3, 20)) > 0.7
+compare("dot", mx.nd.dot, truth, truth.T.copy())
+compare("topk", lambda x: mx.nd.topk(x, k=4), truth)
+compare("argsort", lambda x: mx.nd.argsort(x, is_ascend=False), truth)
+""")
+
+
 def test_random_numbers_are_the_cpus() -> None:
     simulated(BEGIN + """
 drawn = {}
@@ -88,6 +112,22 @@ for one, other in zip(*drawn.values()):
         np.testing.assert_array_equal(other.asnumpy(), one.asnumpy())
     else:  # by functions of the device's library
         np.testing.assert_allclose(other.asnumpy(), one.asnumpy(), 1e-6, 1e-6)
+""")
+
+
+def test_updates_by_rates_that_are_computed_there() -> None:
+    simulated(BEGIN + """
+found = []
+for place in (mx.cpu(), mx.gpu(0)):
+    rates = mx.nd.array([0.1, 0.2], ctx=place)
+    weights, slopes = [[mx.nd.full((3,), i + n, ctx=place) for i in range(2)] for n in (1, 3)]
+    for _ in range(3):
+        rates = rates * 0.5
+        mx.nd.preloaded_multi_sgd_update(weights[0], slopes[0], weights[1], slopes[1], rates, rates * 0, num_weights=2,
+                                         out=weights)
+    found.append([w.asnumpy() for w in weights] + [rates.asnumpy()])
+for right, value in zip(*found):
+    np.testing.assert_allclose(value, right, 1e-6)
 """)
 
 

@@ -70,7 +70,7 @@ def div_(a, b):
 
 @_device
 def mod_(a, b):
-    return a - a if b == 0 else a % b
+    return b - b if b == 0 else a % b  # a may be infinite
 
 
 @_device
@@ -218,7 +218,9 @@ def _names() -> dict[str, Any]:
     if SIMULATED:  # Python's own functions give integers
         space |= {"small_": lambda x: x, "floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc}
     for word, f in OF_MATH.items():
-        if word not in space:  # above are those that Numba lacks, or that are no functions there
+        if word not in space and SIMULATED:
+            space[word] = f.of_doubles
+        elif word not in space:  # above are those that Numba lacks, or that are no functions there
             arguments = ", ".join("ab"[:f.arity])
             made: dict[str, Any] = {"math": math}
             exec(f"def {word}({arguments}):\n    return math.{f.math}({arguments})\n", made)
