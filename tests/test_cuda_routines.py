@@ -23,8 +23,10 @@ for kernel, arrays in kernels({dtypes}, {first}):
     found, right = [a.copy() for a in arrays], [a.copy() for a in arrays]
     run(kernel, found)
     spec.run(kernel, right)
+    # a running sum of float16 that is read again is rounded at each step
+    tolerance = 4e-3 if "float16" in kernel.buffers else 1e-6
     for position in kernel.writes():
-        np.testing.assert_allclose(found[position], right[position], 1e-6, 1e-6, err_msg=kernel.routine)
+        np.testing.assert_allclose(found[position], right[position], tolerance, tolerance, err_msg=kernel.routine)
 """
 
 
