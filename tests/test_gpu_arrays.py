@@ -283,6 +283,15 @@ def test_memory_is_shared_with_other_libraries() -> None:
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import devices
 
+class Sent(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0].asnumpy() + 1)
+
+@mx.operator.register("sent")
+class SentProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Sent()
+
 def there(interface, number=0):
     # the memory, as another library sees it
     view = devices.memory(number).device.view(interface["data"][0], np.dtype(interface["typestr"]).name)
@@ -302,10 +311,15 @@ assert x.asnumpy().tolist() == [1, 2, 3, 4] and (x * 2).asnumpy().tolist() == [2
 memory[0] = 7
 assert x.asnumpy()[0] == 7 and (x[:1] + 1).asscalar() == 8
 x[:] = 5
-assert there(x.__cuda_array_interface__).tolist() == [5] * 4
+assert memory.tolist() == [5] * 4  # at once, also what the host writes
 x += 1
-mx.nd.waitall()
 assert memory.tolist() == [6] * 4
+x[1:3] = np.array([8, 9])
+assert memory.tolist() == [6, 8, 9, 6]
+mx.nd.full((2,), 3).copyto(x[2:])
+assert memory.tolist() == [6, 8, 3, 3]
+mx.nd.Custom(x, op_type="sent", out=x)
+assert memory.tolist() == [7, 9, 4, 4]
 for other in (mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.gpu(0)).astype("bfloat16")):
     assert not hasattr(other, "__cuda_array_interface__")
 """)
@@ -328,6 +342,10 @@ x = mx.nd.ones((4,), ctx=mx.gpu(0))
 taken = mx.nd.from_dlpack(x)
 taken *= 10
 assert x.asnumpy().tolist() == [10] * 4
+taken[1:2] = 3
+assert x.asnumpy().tolist() == [10, 3, 10, 10]
+x[:] = 10
+assert taken.asnumpy().tolist() == [10] * 4
 x += 1
 assert (taken + 0).asnumpy().tolist() == [11] * 4
 copy = mx.nd.from_dlpack(x.__dlpack__(copy=True))
