@@ -155,7 +155,7 @@ big = mx.nd.ones((1 << 20,), ctx=mx.gpu(0))
 mx.nd.waitall()
 small = [mx.nd.ones((100, 100), ctx=mx.gpu(0)) for _ in range(3)]
 refused(lambda: mx.nd.ones((1 << 20,), ctx=mx.gpu(0)), "out of memory: gpu(0) has no 4,194,304 bytes left",
-        "for in arrays of float32 (1048576,)", "8,388,608 bytes", "4,194,304 bytes in arrays of float32 (1048576,)",
+        "left for arrays of float32 (1048576,)", "8,388,608 bytes", "4,194,304 bytes in arrays of float32 (1048576,)",
         "in arrays of float32 (100, 100) (x3)", kind=OutOfMemoryError)
 del small
 mx.nd.waitall()
