@@ -12,6 +12,7 @@ from numba.core import types
 from numba.core.types import float16, float32, int32, int64
 
 from mxc.compiler.functions import typed
+from mxc.compiler.functions.reference import without_errors
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
 from mxc.compiler.ops.functions import find
@@ -276,8 +277,9 @@ def _functions(kernel: LoopKernel | CallKernel) -> dict[str, Any]:
         function = find(word[:-1])
         assert function is not None and function.source is not None
         text = typed.rewritten(function.source, function.kinds, function.part, word)
-        rounders = dict(typed.ROUNDERS)
-        if not SIMULATED:  # devices have no functions of NumPy's
-            rounders = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in rounders}
-        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **rounders}, _device)
+        if SIMULATED:
+            given = {name: without_errors(value) for name, value in text.names.items()} | typed.ROUNDERS
+        else:  # devices have no functions of NumPy's
+            given = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in typed.ROUNDERS}
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **given}, _device)
     return made
