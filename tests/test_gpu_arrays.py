@@ -226,6 +226,26 @@ np.testing.assert_array_equal(net(given[1]).asnumpy(), results[1])
 """)
 
 
+def test_indices_outside_are_refused() -> None:
+    """As on a CPU, and in every run; what is right afterwards is computed."""
+    simulated(BEGIN + """
+x = mx.nd.array(np.arange(6).reshape(2, 3), ctx=mx.gpu(0))
+
+def at(*numbers):
+    return mx.nd.array(numbers, ctx=mx.gpu(0))
+
+for _ in range(2):
+    refused(lambda: mx.nd.take(x, at(0, 9), mode="raise").asnumpy(), "expected indices from 0 to 1", "got 9")
+    refused(lambda: mx.nd.gather_nd(x, at(7).reshape((1, 1))).asnumpy(), "expected indices from -2 to 1", "got 7")
+    assert mx.nd.take(x, at(1, 0), mode="raise").asnumpy().tolist() == [[3, 4, 5], [0, 1, 2]]
+net = mx.sym.take(mx.sym.Variable("x") * 2, mx.sym.Variable("i"), mode="raise", name="taken")
+executor = net.bind(mx.gpu(0), {"x": x, "i": at(0, 5)})
+refused(lambda: executor.forward()[0].asnumpy(), "'taken'", "got 5")
+executor.arg_dict["i"][:] = at(1, 1)
+assert executor.forward()[0].asnumpy().tolist() == [[6, 8, 10]] * 2
+""")
+
+
 def test_a_forked_process() -> None:
     """It is told that it cannot use GPUs, and ends as ever; the parent goes on."""
     simulated(BEGIN + """
