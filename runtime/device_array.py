@@ -123,6 +123,12 @@ class DeviceBlock:
             self.device.memory.fetch(self.device.address, values, self.written)
             return True
 
+    def publish(self) -> None:
+        """Have on the device what the host wrote last, and return when it is there: others look at any time."""
+        if self._latest == HOST:
+            self.send(writes=False)
+        self.wait()
+
     def wait(self) -> None:
         """Return when the device has written what it is to write. Raises MXNetError for what failed there."""
         self.device.memory.wait(self.written)
@@ -156,13 +162,16 @@ class DeviceArray(Array):
         element = dtypes.numpy_dtype(dtype)
         block = DeviceBlock(ForeignMemory(address, math.prod(shape) * element.itemsize, context, owner))
         values = block.host.view(element).reshape(tuple(shape))
-        return cls(block, values, context, engine.Variable(volatile=True), dtype)
+        variable = engine.Variable(volatile=True)
+        variable.publish = block.publish
+        return cls(block, values, context, variable, dtype)
 
     def shared_address(self) -> int:
         """The address for others, who may read and write there from now on; all pending work is done, and what the host
         wrote is there."""
         engine.wait_to_write(self.variable)
         self.variable.volatile = self.block.is_shared = True
+        self.variable.publish = self.block.publish
         self.send(writes=True)
         memory = self.block.device.memory
         memory.wait(memory.computed())
@@ -231,7 +240,7 @@ class DeviceArray(Array):
         return self.read().copy()
 
     def share(self) -> np.ndarray:
-        raise MXNetError(f"an array on {self.context} shares no memory with NumPy or DLPack: copy it to the host "
+        raise MXNetError(f"an array on {self.context} shares no memory with NumPy: copy it to the host "
                          "first, as .asnumpy() and .as_in_context(mx.cpu()) do")
 
     def fill(self, other: Array) -> None:

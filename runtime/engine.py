@@ -196,7 +196,7 @@ def _run_placed(piece: Work, tells: bool = True) -> None:
         if failure is None:
             _thread.work.append(piece)
             try:
-                _run_here(piece.call, (), piece.name)
+                _run_here(piece.call, piece.writes, piece.name, counts=False)
             except Exception as error:
                 if piece.raises:
                     raise
@@ -303,7 +303,8 @@ def waitall() -> None:
         raise errors[0]
 
 
-def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -> None:
+def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str, counts: bool = True) -> None:
+    """Run work. counts: its variables get their new versions here."""
     told = observer
     start = time.perf_counter_ns() if told is not None else 0
     try:
@@ -311,8 +312,16 @@ def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -
     finally:
         if told is not None:
             told(name, start, time.perf_counter_ns())
-        for variable in writes:
-            variable.version += 1
+        if counts:
+            for variable in writes:
+                variable.version += 1
+    _publish(writes)
+
+
+def _publish(writes: Sequence[Variable]) -> None:
+    for variable in writes:
+        if variable.publish is not None:
+            variable.publish()
 
 
 def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable]) -> None:
@@ -326,6 +335,7 @@ def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: S
     finally:
         for variable in writes:
             variable.version += 1
+    _publish(writes)
 
 
 def _serve(state: Queue) -> None:
@@ -351,7 +361,7 @@ def _execute(piece: Work) -> None:
     if failure is None:
         _thread.work.append(piece)
         try:
-            _run_here(piece.call, (), piece.name)
+            _run_here(piece.call, piece.writes, piece.name, counts=False)
         except Exception as error:
             failure = Failure(piece.name, error)
         except BaseException as error:  # an interrupt of the thread that waits, and helps, here

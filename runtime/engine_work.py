@@ -19,15 +19,17 @@ class Variable:
     """The engine's view of one allocation: it orders the work on it, and tells whether it has changed.
 
     version: how many writes are finished. volatile: the memory was handed out without a copy, so it may change unseen;
-    work on it is done when `push` returns. busy: the pending write, and the failure of the last one; None where there
+    work on it is done when `push` returns. publish: called when work that writes it is done, for memory that others see
+    has a copy here, or None. busy: the pending write, and the failure of the last one; None where there
     is neither. is_read: whether work that reads it may be pending that was pushed since the last write. Nothing more is
     noted of readers: a run of an executor reads hundreds of variables, and few are written while it is pending.
     """
 
-    __slots__ = ("busy", "is_read", "version", "volatile")
+    __slots__ = ("busy", "is_read", "publish", "version", "volatile")
 
     def __init__(self, volatile: bool = False):
         self.version, self.volatile, self.is_read = 0, volatile, False
+        self.publish: Callable[[], None] | None = None
         self.busy: Busy | None = None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mxc.compiler import targets
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import numpy_dtype, write
-from mxc.compiler.plan import Buffer, Step, layers_text
+from mxc.compiler.plan import Buffer, Refusals, Step, layers_text
 from mxc.compiler.system import env
 from mxc.runtime import costs, device_array, faults, outside, runner
 from mxc.runtime.array import Array
@@ -57,8 +57,10 @@ class BoundPlan:
         self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
         self._own_statuses = DeviceMemory(self.plan.status_bytes, memory.context, "in statuses of kernels") if (
             self._device is not None and self.plan.status_bytes) else None
-        self._raising = {phase: found for phase in ("prepare", "forward", "backward") if self._device is None
-                         and (found := faults.raising(self.plan, self.plan.steps_of(phase)))}
+        # On a GPU a program's own functions raise nothing; what is refused there has to be waited for.
+        self._raising = {phase: found for phase in ("prepare", "forward", "backward")
+                         if (found := [each for each in faults.raising(self.plan, self.plan.steps_of(phase))
+                                       if self._device is None or isinstance(each.faults, Refusals)])}
         self._sent: dict[int, list[tuple[int, bool]]] = {}  # of tables, by id: what they read and write there
         self._is_printed = env.debug_level() >= 2
         # for each segment, besides, the positions of the gradients that are told to be finished behind it
@@ -198,13 +200,15 @@ class BoundPlan:
             from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
 
             rng = Draws(*draw)
-        raising = self._raising.get(phase, ())
+        raising, own = self._raising.get(phase, ()), self._own_statuses
         self._statuses[:] = 0
+        if own is not None and raising:
+            own.memory.clear(own.address, own.nbytes)
         names = self.compiled.names if is_single else ()
         for position, (segment, finished) in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
-                faults.check(raising, self._statuses, self.compiled)
+                self._check(raising)
                 self._run_host(segment, rng)
             else:
                 self._run_table(segment)
@@ -220,6 +224,12 @@ class BoundPlan:
                     observer(step, layers, moved, start, end)
                 if self._is_printed:
                     print(_trace(step, layers, moved, (end - start) / 1e9), file=sys.stderr)
+        self._check(raising)
+
+    def _check(self, raising: Sequence[faults.Raising]) -> None:
+        """Raise what kernels have refused so far in this run."""
+        if raising and self._own_statuses is not None:
+            self._own_statuses.memory.read(self._own_statuses.address, self._statuses)
         faults.check(raising, self._statuses, self.compiled)
 
     def _run_table(self, table: Any) -> None:

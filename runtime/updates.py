@@ -189,18 +189,20 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object])
     check_count(op, arrays, op.input_names(made))
     each, behind = op.inputs_of_one, arrays[count * op.inputs_of_one:]
     preloaded, common = "wds" not in op.params, behind[:op.common]
-    rates: dict[str, Sequence[float] | np.ndarray] = {}
+    rates: dict[str, Sequence[float] | Array] = {}
     for at, key in enumerate(list(RATES)[:2] if preloaded else [key for key in RATES if key in op.params]):
-        values = behind[at].memory if preloaded else made[key]
-        assert isinstance(values, (tuple, np.ndarray))
-        if np.shape(values) != (count,):
-            raise MXNetError(f"operator {op.name}: expected {count} numbers in {key}, got the shape {np.shape(values)}")
+        values = behind[at] if preloaded else made[key]
+        assert isinstance(values, (tuple, Array))
+        shape = values.shape if isinstance(values, Array) else np.shape(values)
+        if shape != (count,):
+            raise MXNetError(f"operator {op.name}: expected {count} numbers in {key}, got the shape {shape}")
         rates[key] = values
     same = {name: value for name, value in params.items() if name in one.params}
 
     def numbers(i: int) -> np.ndarray:
-        return numbers_of(one, {**{RATES[key]: values[i] for key, values in rates.items() if RATES[key] in one.params},
-                                 **same})
+        known = {RATES[key]: values for key, values in rates.items() if RATES[key] in one.params}
+        return numbers_of(one, {**{name: (values.read() if isinstance(values, Array) else values)[i]
+                                   for name, values in known.items()}, **same})
 
     return [(one, [*arrays[i * each:(i + 1) * each], *common], functools.partial(numbers, i) if preloaded
              else numbers(i)) for i in range(count)]

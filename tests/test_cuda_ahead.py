@@ -53,6 +53,12 @@ def test_architectures_differ() -> None:
     assert ".target sm_80" in one.ptx and one.cubin != other.cubin
 
 
+@pytest.mark.usefixtures("compiler")
+def test_an_architecture_that_nvidia_has_not() -> None:
+    with pytest.raises(TargetError, match="cuda:sm_91: NVIDIA's linker knows no such architecture"):
+        compile_kernel(CASES[0], "k", "sm_91")
+
+
 @pytest.mark.parametrize("arch", ["sm_20", "sm_", "90", "sm_90; rm", "SM_90", ""])
 def test_what_is_no_architecture(arch: str) -> None:
     with pytest.raises(TargetError, match="expected an architecture from sm_75 on, as sm_90"):

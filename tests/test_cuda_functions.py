@@ -48,6 +48,41 @@ def test_simulator_against_python() -> None:
     simulated(PROGRAM)
 
 
+ROOTS = """
+import math
+from math import log
+import mxc as mx
+
+@mx.operator.kernel("logs_of_all", shapes=lambda a: a)
+def logs_of_all(a, out):
+    for i in range(a.shape[0]):
+        out[i] = log(a[i]) + math.cosh(a[i]) + math.lgamma(a[i])
+
+@mx.operator.elementwise("logs_of_one")
+def logs_of_one(x, *, n: int = 2):
+    total = 0.0
+    for i in range(n):
+        total = total + log(x) + math.sqrt(x) * i
+    return total
+"""
+
+
+def test_functions_beyond_their_domains(tmp_path) -> None:
+    """Nothing raises in the simulator, as nothing does in compiled code."""
+    tmp_path.joinpath("roots.py").write_text(ROOTS)
+    simulated(f"""
+import sys
+import numpy as np
+import mxc as mx
+sys.path.append({str(tmp_path)!r})
+import roots
+given = np.array([-1, 0, 0.5, 2, 1000, np.inf, np.nan], "float32")
+for name in ("logs_of_all", "logs_of_one"):
+    found = [getattr(mx.nd, name)(mx.nd.array(given, ctx=place)).asnumpy() for place in (mx.cpu(), mx.gpu(0))]
+    np.testing.assert_allclose(found[1], found[0], 1e-5, err_msg=name)
+""")
+
+
 def test_code_for_an_architecture() -> None:
     try:
         toolchain()

@@ -5,7 +5,7 @@ import pytest
 from cuda_runs import simulated
 from test_routines import CASES, program_of
 
-from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.error import TargetError
 from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.cuda.blocks import GPU, Blocks
@@ -23,8 +23,10 @@ for kernel, arrays in kernels({dtypes}, {first}):
     found, right = [a.copy() for a in arrays], [a.copy() for a in arrays]
     run(kernel, found)
     spec.run(kernel, right)
+    # a running sum of float16 that is read again is rounded at each step
+    tolerance = 4e-3 if "float16" in kernel.buffers else 1e-6
     for position in kernel.writes():
-        np.testing.assert_allclose(found[position], right[position], 1e-6, 1e-6, err_msg=kernel.routine)
+        np.testing.assert_allclose(found[position], right[position], tolerance, tolerance, err_msg=kernel.routine)
 """
 
 
@@ -37,10 +39,7 @@ def kernels(dtypes: tuple[str, ...], first: bool) -> list:
     for case, dtype in CASES:
         if dtype not in dtypes:
             continue
-        try:
-            program = program_of(case, dtype, cpu_target())
-        except MXNetError:
-            continue  # operators that are not for float16
+        program = program_of(case, dtype, cpu_target())
 
         def keep(kernel, arrays) -> None:
             key = kernel.routine if isinstance(kernel, RoutineKernel) else ""

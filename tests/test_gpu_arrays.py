@@ -72,6 +72,30 @@ for name, call in calls.items():
 """)
 
 
+def test_numbers_where_python_raises() -> None:
+    """Poles, numbers outside of domains and beyond the range, integers' powers, and truth values."""
+    simulated(BEGIN + """
+def compare(name, call, *values):
+    found = [call(*(mx.nd.array(v, ctx=place, dtype=v.dtype) for v in values)).asnumpy()
+             for place in (mx.cpu(), mx.gpu(0))]
+    np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-6, err_msg=name)
+
+special = np.array([np.nan, np.inf, -np.inf, 0, -1, 1, -1000, 1000, 2.5], "float32")
+for name in ("sqrt", "log", "log1p", "exp", "expm1", "sinh", "cosh", "sin", "arccos", "arccosh", "arctanh", "gamma",
+             "gammaln", "rsqrt"):
+    compare(name, getattr(mx.nd, name), special)
+pairs = [v.ravel() for v in np.meshgrid(special, special)]
+compare("mod", mx.nd.broadcast_mod, *pairs)
+for dtype in ("int8", "uint8", "int32"):
+    pairs = [v.ravel() for v in np.meshgrid(*[np.array([0, 1, 2, 3, 7, 127, -1, -2], "int64").astype(dtype)] * 2)]
+    compare(f"power of {dtype}", mx.nd.broadcast_power, *pairs)
+truth = np.random.default_rng(0).random((3, 20)) > 0.7
+compare("dot", mx.nd.dot, truth, truth.T.copy())
+compare("topk", lambda x: mx.nd.topk(x, k=4), truth)
+compare("argsort", lambda x: mx.nd.argsort(x, is_ascend=False), truth)
+""")
+
+
 def test_random_numbers_are_the_cpus() -> None:
     simulated(BEGIN + """
 drawn = {}
@@ -88,6 +112,22 @@ for one, other in zip(*drawn.values()):
         np.testing.assert_array_equal(other.asnumpy(), one.asnumpy())
     else:  # by functions of the device's library
         np.testing.assert_allclose(other.asnumpy(), one.asnumpy(), 1e-6, 1e-6)
+""")
+
+
+def test_updates_by_rates_that_are_computed_there() -> None:
+    simulated(BEGIN + """
+found = []
+for place in (mx.cpu(), mx.gpu(0)):
+    rates = mx.nd.array([0.1, 0.2], ctx=place)
+    weights, slopes = [[mx.nd.full((3,), i + n, ctx=place) for i in range(2)] for n in (1, 3)]
+    for _ in range(3):
+        rates = rates * 0.5
+        mx.nd.preloaded_multi_sgd_update(weights[0], slopes[0], weights[1], slopes[1], rates, rates * 0, num_weights=2,
+                                         out=weights)
+    found.append([w.asnumpy() for w in weights] + [rates.asnumpy()])
+for right, value in zip(*found):
+    np.testing.assert_allclose(value, right, 1e-6)
 """)
 
 
@@ -115,7 +155,7 @@ big = mx.nd.ones((1 << 20,), ctx=mx.gpu(0))
 mx.nd.waitall()
 small = [mx.nd.ones((100, 100), ctx=mx.gpu(0)) for _ in range(3)]
 refused(lambda: mx.nd.ones((1 << 20,), ctx=mx.gpu(0)), "out of memory: gpu(0) has no 4,194,304 bytes left",
-        "for in arrays of float32 (1048576,)", "8,388,608 bytes", "4,194,304 bytes in arrays of float32 (1048576,)",
+        "left for arrays of float32 (1048576,)", "8,388,608 bytes", "4,194,304 bytes in arrays of float32 (1048576,)",
         "in arrays of float32 (100, 100) (x3)", kind=OutOfMemoryError)
 del small
 mx.nd.waitall()
@@ -186,6 +226,26 @@ np.testing.assert_array_equal(net(given[1]).asnumpy(), results[1])
 """)
 
 
+def test_indices_outside_are_refused() -> None:
+    """As on a CPU, and in every run; what is right afterwards is computed."""
+    simulated(BEGIN + """
+x = mx.nd.array(np.arange(6).reshape(2, 3), ctx=mx.gpu(0))
+
+def at(*numbers):
+    return mx.nd.array(numbers, ctx=mx.gpu(0))
+
+for _ in range(2):
+    refused(lambda: mx.nd.take(x, at(0, 9), mode="raise").asnumpy(), "expected indices from 0 to 1", "got 9")
+    refused(lambda: mx.nd.gather_nd(x, at(7).reshape((1, 1))).asnumpy(), "expected indices from -2 to 1", "got 7")
+    assert mx.nd.take(x, at(1, 0), mode="raise").asnumpy().tolist() == [[3, 4, 5], [0, 1, 2]]
+net = mx.sym.take(mx.sym.Variable("x") * 2, mx.sym.Variable("i"), mode="raise", name="taken")
+executor = net.bind(mx.gpu(0), {"x": x, "i": at(0, 5)})
+refused(lambda: executor.forward()[0].asnumpy(), "'taken'", "got 5")
+executor.arg_dict["i"][:] = at(1, 1)
+assert executor.forward()[0].asnumpy().tolist() == [[6, 8, 10]] * 2
+""")
+
+
 def test_a_forked_process() -> None:
     """It is told that it cannot use GPUs, and ends as ever; the parent goes on."""
     simulated(BEGIN + """
@@ -243,6 +303,15 @@ def test_memory_is_shared_with_other_libraries() -> None:
     simulated(BEGIN + """
 from mxc.compiler.targets.cuda import devices
 
+class Sent(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0].asnumpy() + 1)
+
+@mx.operator.register("sent")
+class SentProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Sent()
+
 def there(interface, number=0):
     # the memory, as another library sees it
     view = devices.memory(number).device.view(interface["data"][0], np.dtype(interface["typestr"]).name)
@@ -262,10 +331,15 @@ assert x.asnumpy().tolist() == [1, 2, 3, 4] and (x * 2).asnumpy().tolist() == [2
 memory[0] = 7
 assert x.asnumpy()[0] == 7 and (x[:1] + 1).asscalar() == 8
 x[:] = 5
-assert there(x.__cuda_array_interface__).tolist() == [5] * 4
+assert memory.tolist() == [5] * 4  # at once, also what the host writes
 x += 1
-mx.nd.waitall()
 assert memory.tolist() == [6] * 4
+x[1:3] = np.array([8, 9])
+assert memory.tolist() == [6, 8, 9, 6]
+mx.nd.full((2,), 3).copyto(x[2:])
+assert memory.tolist() == [6, 8, 3, 3]
+mx.nd.Custom(x, op_type="sent", out=x)
+assert memory.tolist() == [7, 9, 4, 4]
 for other in (mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.gpu(0)).astype("bfloat16")):
     assert not hasattr(other, "__cuda_array_interface__")
 """)
@@ -288,6 +362,10 @@ x = mx.nd.ones((4,), ctx=mx.gpu(0))
 taken = mx.nd.from_dlpack(x)
 taken *= 10
 assert x.asnumpy().tolist() == [10] * 4
+taken[1:2] = 3
+assert x.asnumpy().tolist() == [10, 3, 10, 10]
+x[:] = 10
+assert taken.asnumpy().tolist() == [10] * 4
 x += 1
 assert (taken + 0).asnumpy().tolist() == [11] * 4
 copy = mx.nd.from_dlpack(x.__dlpack__(copy=True))

@@ -57,6 +57,21 @@ assert (given[2][1].asnumpy() == 27).all()
 """, gpus=3)
 
 
+def test_an_update_is_where_the_weight_is() -> None:
+    simulated(ARRAYS + """
+places = (mx.gpu(0), mx.gpu(1), mx.cpu())
+for home in places:
+    store = mx.kv.create("device")
+    store.init("w", mx.nd.ones((2,), ctx=home))
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, wd=0))
+    out = [mx.nd.zeros((2,), ctx=place) for place in places]
+    for i, place in enumerate(places):
+        store.push("w", mx.nd.ones((2,), ctx=place))
+        store.pull("w", out)
+        assert all((array.asnumpy() == 0.5 - 0.5 * i).all() for array in out), (home, place)
+""", gpus=2)
+
+
 def test_what_nccl_refuses_is_an_error() -> None:
     simulated(STAND_IN + ARRAYS + """
 store = mx.kv.create("device")

@@ -18,6 +18,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import array_words
 from mxc.compiler.functions.faults import Faults, Line
+from mxc.compiler.functions.reference import without_errors
 from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.unbound import check_bound
 
@@ -73,15 +74,17 @@ class ArrayFunction:
         """What the errors of a kernel of this function are told with. arrays: names of the kernel's arrays."""
         return Faults(self.source.operator, self.source.role, tuple(arrays), tuple(self.lines))
 
-    def made(self, decorate: Callable[[Any], Any]) -> Callable[..., None]:
+    def made(self, decorate: Callable[[Any], Any], stands: Callable[[Any], Any] = lambda value: value,
+             ) -> Callable[..., None]:
         """The function with positional parameters only, made in a module of its own in which a statement's line is its
-        number. decorate: a function that is applied to each function that it calls."""
+        number. decorate: a function that is applied to each function that it calls. stands: gives what stands for a
+        value that it takes from around it."""
         found: dict[Any, Any] = {}
 
         def make(source: FunctionSource, is_called: bool) -> Any:
             plain = getattr(source.function, "py_func", source.function)
             if plain not in found:
-                space = {name: make(value, True) if isinstance(value, FunctionSource) else value
+                space = {name: make(value, True) if isinstance(value, FunctionSource) else stands(value)
                          for name, value in source.names.items()}
                 tree = self._trees[plain]
                 module = ast.Module([tree], [])
@@ -97,7 +100,7 @@ class ArrayFunction:
         """Run the function in Python, on arrays in place. This defines what its compiled code has to do; numbers have
         the dtypes of NumPy's scalars. Raises MXNetError, which quotes the line, for whatever the function raises."""
         if self._plain is None:
-            self._plain = self.made(lambda function: function)
+            self._plain = self.made(lambda function: function, without_errors)
         try:
             with np.errstate(all="ignore"):
                 self._plain(*arrays, *numbers)

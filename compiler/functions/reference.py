@@ -12,8 +12,7 @@ from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
 from mxc.compiler.scalar_functions.records import BUILTINS
 
-# name of a function in `math` -> its name in NumPy
-_NAMES = {f.math: f.name for f in BUILTINS.values() if f.c} | {"pow": "power"}
+_OF_C = {f.math: f.of_doubles for f in BUILTINS.values() if f.c and not f.of_integers}
 
 
 class _Math:
@@ -21,19 +20,29 @@ class _Math:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(math, name)
-        if not callable(value):
-            return value
-        of_numpy = getattr(np, _NAMES.get(name, name), None)
+        if not callable(value) or name in _OF_C:
+            return _OF_C.get(name, value)
+        of_numpy = getattr(np, {"pow": "power"}.get(name, name), None)
 
         def guarded(*numbers: Any) -> Any:
             try:
                 return value(*numbers)
             except (OverflowError, ValueError):
-                if name == "lgamma":  # The argument is a pole, or too large.
-                    return math.inf
                 return math.nan if of_numpy is None else float(of_numpy(*map(float, numbers)))
 
         return guarded
+
+
+_math = _Math()
+
+
+def without_errors(value: Any) -> Any:
+    """What stands in Python for something that a function takes from around it: `math`, and its functions, that raise
+    nothing; all else as it is."""
+    if value is math:
+        return _math
+    name = getattr(value, "__name__", None)
+    return getattr(_math, name) if isinstance(name, str) and getattr(math, name, None) is value else value
 
 
 def numpy_function(source: FunctionSource, kinds: Sequence[type], part: tuple[int, int] | None,
@@ -42,8 +51,8 @@ def numpy_function(source: FunctionSource, kinds: Sequence[type], part: tuple[in
     number = np.dtype(dtype).type
     text = rewritten(source, kinds, part, "mxc_reference")
     # A function of math gives a float of Python, which takes the dtype of the NumPy number that it meets.
-    modules = {name: _Math() for name, value in text.names.items() if value is math}
-    function = build(text, {TYPE: number, INTEGER: _wrapped, **ROUNDERS, **modules})
+    names = {name: without_errors(value) for name, value in text.names.items()}
+    function = build(text, {TYPE: number, INTEGER: _wrapped, **ROUNDERS, **names})
 
     def guarded(*numbers: Any) -> float:
         try:

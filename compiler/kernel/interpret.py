@@ -168,26 +168,11 @@ def _function(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
             continue
         inputs = [done[id(a)] for a in step.args]
         if step.op in ir.FUNCTIONS:
-            name = OF_KERNELS[step.op].math
-            call = np.frompyfunc(lambda *x, name=name: _guarded(name, *x), len(inputs), 1)
+            call = np.frompyfunc(OF_KERNELS[step.op].of_doubles, len(inputs), 1)
             done[id(step)] = np.asarray(call(*[i.astype(np.float64) for i in inputs])).astype(numpy_dtype(step.dtype))
         else:
             done[id(step)] = scalar(step, inputs)
     return done[id(expanded)]
-
-
-def _guarded(name: str, *args: float) -> float:
-    """A function of Python's math module with C's results where Python raises."""
-    try:
-        return float(getattr(math, name)(*args))
-    except OverflowError:
-        return math.inf
-    except ValueError:  # a pole or outside of the domain
-        if name == "atanh" and abs(args[0]) == 1:
-            return math.copysign(math.inf, args[0])
-        if name == "lgamma":
-            return math.inf
-        return math.copysign(math.inf, args[0]) if name == "gamma" and args[0] == 0 else math.nan
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -8,6 +8,7 @@ same name. Functions that the running program adds are in ops/functions.py.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -40,6 +41,15 @@ class Builtin(NamedTuple):
     def math(self) -> str:
         """Its name in Python's module `math`; "" if the C library does not have it."""
         return {"tgamma": "gamma"}.get(self.c, self.c)
+
+    def of_doubles(self, *args: float) -> float:
+        """Its value as the C library computes it: Python's function of `math`, and NumPy's value where that raises, at
+        poles, beyond the range of doubles and outside of the domain."""
+        try:
+            return float(getattr(math, self.math)(*args))
+        except (ValueError, OverflowError):
+            with np.errstate(all="ignore"):
+                return float(self.numpy(*map(np.float64, args)))
 
     @property
     def is_quick(self) -> bool:

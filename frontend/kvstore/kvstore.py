@@ -103,9 +103,11 @@ class KVStore(KVStoreBase):
         if self._compression is not None:
             pushed = {one: self._compression.compressed(one, values) for one, values in pushed.items()}
         sums = dict(zip(pushed, totals([*pushed.values()]), strict=True))
-        for one, value in sums.items():
-            if self._updater is not None and value.context.gpu_number >= 0 > self._values[one].context.gpu_number:
+        for one, value in sums.items() if self._updater is not None else ():
+            if value.context.gpu_number >= 0 > self._values[one].context.gpu_number:
                 self._values[one] = self._values[one].as_in_context(value.context)  # a GPU's weights are updated there
+            elif value.context.gpu_number != self._values[one].context.gpu_number:
+                sums[one] = value.as_in_context(self._values[one].context)
         if self._updater is None:
             for one, value in sums.items():
                 if value.stype == self._values[one].stype:

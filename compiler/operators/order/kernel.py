@@ -20,7 +20,7 @@ def take_along(c: IndexNode, params: Params, index: Index) -> Value:
 def argsort_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (rows, n) -> (rows, k). A small k of a large n needs few candidates: all others are passed over."""
     rows, n = c.shape(0)
-    dtype = c.dtype(0)
+    dtype = "uint8" if c.dtype(0) == "bool" else c.dtype(0)  # truth values are not subtracted
     room = min(n, params.k + max(params.k, SPARE))
     top = 0 if "float" in dtype else 255 if dtype == "uint8" else -1
     return call("argsort", (rows, n, params.k, room), ascending=params.is_ascend, top=top, real=dtype)

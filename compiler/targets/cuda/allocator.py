@@ -104,7 +104,8 @@ class Allocator:
         told = "; ".join(f"{sum(sizes):,} bytes {name}{f' (x{len(sizes)})' if len(sizes) > 1 else ''}"
                          for name, sizes in largest)
         _, total = self.device.memory_info()
-        return (f"out of memory: gpu({self.device.number}) has no {nbytes:,} bytes left{holder and f' for {holder}'}; "
+        wanted = holder.removeprefix("in ")
+        return (f"out of memory: gpu({self.device.number}) has no {nbytes:,} bytes left{wanted and f' for {wanted}'}; "
                 f"{self.used:,} of its {total:,} bytes are in use{told and f', most by {told}'}. Use smaller batches, "
                 "or let arrays go that are not needed")
 

@@ -82,8 +82,8 @@ def toolchain_versions() -> dict[str, str]:
 
 
 def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU) -> CudaCode:
-    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra, MXNetError when there is
-    no code for the kernel, or compilation fails."""
+    """The code of a kernel; a loop kernel is canonical. Raises TargetError without the extra and for an architecture
+    that there is not, MXNetError when there is no code for the kernel, or compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError
@@ -108,14 +108,22 @@ def compile_kernel(kernel: Kernel, symbol: str, arch: str, blocks: Blocks = GPU)
                 if not resources(cubin).stack:
                     return CudaCode(dense, cubin)
             return CudaCode(ptx, _assembled(core, ptx, arch))
+    except TargetError:
+        raise
     except (NumbaError, RuntimeError, NotImplementedError, ImportError) as error:
         raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
 
 
 def _assembled(core: Any, ptx: str, arch: str) -> bytes:
-    """The machine code of PTX."""
-    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
-    return bytes(linker.link("cubin").code)
+    """The machine code of PTX. Raises TargetError for an architecture that the linker does not know, RuntimeError where
+    it fails."""
+    try:
+        linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
+        return bytes(linker.link("cubin").code)
+    except Exception as error:  # the bindings' own classes
+        if "UNRECOGNIZED_ARCH" in str(error):
+            raise TargetError(f"cuda:{arch}: NVIDIA's linker knows no such architecture") from None
+        raise RuntimeError(str(error)) from error
 
 
 def _limited(ptx: str, symbol: str, threads: int, count: int) -> str:

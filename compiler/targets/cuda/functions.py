@@ -6,8 +6,10 @@ kernels have run on the CPU.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
+from mxc.compiler.functions.reference import without_errors
 from mxc.compiler.kernel.ir import FunctionKernel
 
 
@@ -29,11 +31,16 @@ def function_source(kernel: FunctionKernel) -> str:
     return "\n".join([*lines, ""])
 
 
-def entry(kernel: FunctionKernel, cuda: Any, array: Callable[..., Any]) -> Any:
-    """The function that the source defines. cuda: Numba's module. array: makes an array of a buffer and a shape."""
+def entry(kernel: FunctionKernel, cuda: Any, array: Callable[..., Any] | None) -> Any:
+    """The function that the source defines. cuda: Numba's module. array: makes an array of a buffer and a shape; None:
+    as the simulator does, which runs the function as Python."""
     device = cuda.jit(device=True, inline="always")
+    function = kernel.function.made(device) if array is not None else kernel.function.made(device, without_errors)
     space: dict[str, Any] = {f"number{i}": number for i, number in enumerate(kernel.numbers)}
-    space |= {"cuda": cuda, "array": array, "function": device(kernel.function.made(device))}
+    space |= {"cuda": cuda, "array": array or _shaped, "function": device(function)}
     exec(compile(function_source(kernel), f"<{kernel.name}>", "exec"), space)
     return space["kernel"]
 
+
+def _shaped(buffer: Any, shape: tuple[int, ...]) -> Any:
+    return buffer[:prod(shape)].reshape(shape)

@@ -64,7 +64,7 @@ def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None
     if isinstance(kernel, FunctionKernel):
         from numba import cuda
 
-        return entry(kernel, cuda, array or _shaped)
+        return entry(kernel, cuda, array)
     from mxc.compiler.targets.cuda.vocabulary import names
 
     source = source_of(kernel, blocks)
@@ -76,10 +76,6 @@ def function_of(kernel: Kernel, blocks: Blocks, array: Callable[..., Any] | None
         space["shared"] = shared
     exec(compile(source, f"<{kernel.name}>", "exec"), space)
     return space["kernel"]
-
-
-def _shaped(buffer: Any, shape: tuple[int, ...]) -> Any:
-    return buffer[:prod(shape)].reshape(shape)
 
 
 def grid_of(kernel: Kernel, blocks: Blocks) -> Grid:

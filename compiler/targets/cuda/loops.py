@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value, computing_dtype
+from mxc.compiler.kernel.ir import FLOATS, Accumulator, LoopKernel, Value, computing_dtype
 from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
@@ -46,6 +46,8 @@ class CudaScalars(ScalarPrinter):
             if v.op == "mulhi":
                 return f"{v.dtype}((uint64({left}) * uint64({right})) >> uint64({bits}))"
             return f"{v.dtype}({left} {'<<' if v.op == 'shl' else '>>'} {right})"
+        if v.op == "pow" and v.dtype not in FLOATS:  # Numba's own is another power of integers
+            return self.cast(f"pow_(float64({args[0]}), float64({args[1]}))", "float64", v.dtype)
         text = super().plain(v, args)
         # functions may widen: Numba's integer arithmetic does, and so does Python's math in the simulator
         return f"{v.dtype}({text})" if text.startswith(f"{v.op}_(") and v.dtype in WRAPPED else text

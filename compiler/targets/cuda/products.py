@@ -286,7 +286,8 @@ class _Product:
         self.kernel, self.blocks = kernel, blocks
         self.epilogue = epilogue = Epilogue(kernel)
         self.source, self.form = epilogue.source, _form(epilogue.geometry)
-        self.dtype = computing_dtype(kernel.geometry.dtype)
+        self.of_truth = kernel.geometry.dtype == "bool"  # then it counts what is true in both
+        self.dtype = "int32" if self.of_truth else computing_dtype(kernel.geometry.dtype)
         self.zero = epilogue.printer.constant(ir.const(0, self.dtype))
         rows, columns, depth = blocks.tile
         # A step of the depth takes a multiple of 16 bytes, and begins in another bank than the one before.
@@ -386,7 +387,8 @@ class _Product:
             source(f"value = {self.zero}")
             inside = f" and {place} >= 0 and {place} < {extent}" if along else ""
             with source.block(f"if {name} < left{inside}:"):
-                source(f"value = {self.epilogue.printer.element(buffer, 'at', self.kernel.buffers[buffer])}")
+                element = self.epilogue.printer.element(buffer, "at", self.kernel.buffers[buffer])
+                source(f"value = {f'int32({element})' if self.of_truth else element}")
             self.lines(["put_(tile, to, value)", "at += step", f"to = small_(to + {by * pitch})",
                         f"{name} = small_({name} + (cuda.blockDim.x >> {shift}))"])
             if along:
@@ -427,6 +429,7 @@ class _Product:
             self.lines([f"row = first_row + (element >> {columns.bit_length() - 1})",
                         f"column = first_column + (element & {columns - 1})"])
             with self.epilogue.printer.scope(f"if row < {form.rows} and column < {form.columns}:"):
-                self.lines([*form.axes(), *(["i0 = part"] if form.part else []), "total = tile[element]"])
+                total = f"tile[element]{' != 0' if self.of_truth else ''}"
+                self.lines([*form.axes(), *(["i0 = part"] if form.part else []), f"total = {total}"])
                 self.epilogue.store()
             source("element += cuda.blockDim.x")

@@ -12,6 +12,7 @@ from numba.core import types
 from numba.core.types import float16, float32, int32, int64
 
 from mxc.compiler.functions import typed
+from mxc.compiler.functions.reference import without_errors
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
 from mxc.compiler.ops.functions import find
@@ -70,7 +71,7 @@ def div_(a, b):
 
 @_device
 def mod_(a, b):
-    return a - a if b == 0 else a % b
+    return b - b if b == 0 else a % b  # a may be infinite
 
 
 @_device
@@ -218,7 +219,9 @@ def _names() -> dict[str, Any]:
     if SIMULATED:  # Python's own functions give integers
         space |= {"small_": lambda x: x, "floor_": np.floor, "ceil_": np.ceil, "trunc_": np.trunc}
     for word, f in OF_MATH.items():
-        if word not in space:  # above are those that Numba lacks, or that are no functions there
+        if word not in space and SIMULATED:
+            space[word] = f.of_doubles
+        elif word not in space:  # above are those that Numba lacks, or that are no functions there
             arguments = ", ".join("ab"[:f.arity])
             made: dict[str, Any] = {"math": math}
             exec(f"def {word}({arguments}):\n    return math.{f.math}({arguments})\n", made)
@@ -274,8 +277,9 @@ def _functions(kernel: LoopKernel | CallKernel) -> dict[str, Any]:
         function = find(word[:-1])
         assert function is not None and function.source is not None
         text = typed.rewritten(function.source, function.kinds, function.part, word)
-        rounders = dict(typed.ROUNDERS)
-        if not SIMULATED:  # devices have no functions of NumPy's
-            rounders = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in rounders}
-        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **rounders}, _device)
+        if SIMULATED:
+            given = {name: without_errors(value) for name, value in text.names.items()} | typed.ROUNDERS
+        else:  # devices have no functions of NumPy's
+            given = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in typed.ROUNDERS}
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **given}, _device)
     return made
