@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +38,28 @@ def test_blocks_are_aligned_pooled_and_kept_alive_by_views():
     assert storage.statistics.free == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_large_blocks_are_zeroed_and_not_shared_with_children():
+    storage.release_free()
+    large = Array.empty((storage.HUGE,), "float32", zeroed=True)
+    assert large.address % 64 == 0 and not large.data.any()
+    child = os.fork()
+    if child == 0:
+        large.data[:] = 1
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0 and not large.data.any()
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_large_blocks_ask_for_large_pages():
+    block, found = storage.MemoryBlock(3 * storage.HUGE, cpu()), []
+    for entry in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())[1:]:
+        begin, end = (int(number, 16) for number in entry.split(" ", 1)[0].split("-"))
+        if begin <= block.address < end:
+            found.append((block.address + block.nbytes <= end, "hg" in entry.split("VmFlags:")[1].split()))
+    assert found == [(True, True)] and block.address % storage.HUGE == 0
+
+
 @pytest.mark.parametrize("nbytes", [0, 1, 64, 65, 512, 513, 4097, 10**6, 10**9])
 def test_size_classes_waste_at_most_an_eighth(nbytes):
     size = storage.size_class(nbytes)
@@ -42,8 +67,9 @@ def test_size_classes_waste_at_most_an_eighth(nbytes):
 
 
 def test_impossible_arrays_are_told():
-    with pytest.raises(MXNetError, match="out of memory"):
-        Array.empty((2**55,), "float64")
+    for count in (2**44, 2**55, 2**59):
+        with pytest.raises(MXNetError, match="out of memory"):
+            Array.empty((count,), "float64")
     with pytest.raises(MXNetError, match="negative"):
         Array.empty((2, -1))
     with pytest.raises(MXNetError, match="dtype 'complex64' is not supported"):
