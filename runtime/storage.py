@@ -108,8 +108,8 @@ def _bytes(nbytes: int, zeroed: bool) -> np.ndarray:
 def _mapped(nbytes: int, dtype: type[np.uint8]) -> np.ndarray:
     """Zeroed memory that nobody had before, in large pages where the system has them (Linux's transparent huge pages),
     but for what does not fill one. Pages of the C library's heap would stay small, and each costs a look-up, in a
-    virtual machine two: ResNet-50 of 8 bits took 7.7 ms with its weights there and 6.1 ms so, on an Intel Xeon, and
-    after half a second of rest 166 and 20 ms."""
+    virtual machine two: ResNet-50 of 8 bits took 7.7 ms with its weights there and 6.3 ms so, on an Intel Xeon, and
+    after half a second of rest 166 and 39 ms."""
     try:
         area = mmap.mmap(-1, nbytes + HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OverflowError as error:
