@@ -196,7 +196,8 @@ def _run_placed(piece: Work, tells: bool = True) -> None:
         if failure is None:
             _thread.work.append(piece)
             try:
-                _run_here(piece.call, piece.writes, piece.name, counts=False)
+                _run_here(piece.call, (), piece.name)
+                _publish(piece.writes)
             except Exception as error:
                 if piece.raises:
                     raise
@@ -303,8 +304,7 @@ def waitall() -> None:
         raise errors[0]
 
 
-def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str, counts: bool = True) -> None:
-    """Run work. counts: its variables get their new versions here."""
+def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -> None:
     told = observer
     start = time.perf_counter_ns() if told is not None else 0
     try:
@@ -312,13 +312,13 @@ def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str, c
     finally:
         if told is not None:
             told(name, start, time.perf_counter_ns())
-        if counts:
-            for variable in writes:
-                variable.version += 1
+        for variable in writes:
+            variable.version += 1
     _publish(writes)
 
 
 def _publish(writes: Sequence[Variable]) -> None:
+    """Have others see what work has written, where they look at a copy of the memory."""
     for variable in writes:
         if variable.publish is not None:
             variable.publish()
@@ -361,7 +361,8 @@ def _execute(piece: Work) -> None:
     if failure is None:
         _thread.work.append(piece)
         try:
-            _run_here(piece.call, piece.writes, piece.name, counts=False)
+            _run_here(piece.call, (), piece.name)
+            _publish(piece.writes)
         except Exception as error:
             failure = Failure(piece.name, error)
         except BaseException as error:  # an interrupt of the thread that waits, and helps, here

@@ -19,9 +19,9 @@ class Variable:
     """The engine's view of one allocation: it orders the work on it, and tells whether it has changed.
 
     version: how many writes are finished. volatile: the memory was handed out without a copy, so it may change unseen;
-    work on it is done when `push` returns. publish: called when work that writes it is done, for memory that others see
-    has a copy here, or None. busy: the pending write, and the failure of the last one; None where there
-    is neither. is_read: whether work that reads it may be pending that was pushed since the last write. Nothing more is
+    work on it is done when `push` returns. publish: called when work that writes it is done, where others look at a
+    copy of the memory; else None. busy: the pending write, and the failure of the last one; None where there is
+    neither. is_read: whether work that reads it may be pending that was pushed since the last write. Nothing more is
     noted of readers: a run of an executor reads hundreds of variables, and few are written while it is pending.
     """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64
 LOCKED = 64 << 10  # bytes from which on a block of cpu_pinned is page-locked; a GPU's smaller copies go another way
-HUGE = 2 << 20  # bytes of the large pages that x86-64 and most of arm64 has
+HUGE = 2 << 20  # bytes of the large pages that x86-64 and most of arm64 have
 POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all where no more are in use; what exceeds it goes to the system
 
 
@@ -96,16 +97,17 @@ class MemoryBlock:
 
 def _bytes(nbytes: int, zeroed: bool) -> np.ndarray:
     """Memory of the system. Where it has no more, what is kept for later is given back to it first."""
-    make = _mapped if nbytes >= HUGE and hasattr(mmap, "MADV_HUGEPAGE") else np.zeros if zeroed else np.empty
+    is_mapped = nbytes >= HUGE and hasattr(mmap, "MADV_HUGEPAGE")
+    make = _mapped if is_mapped else functools.partial(np.zeros if zeroed else np.empty, dtype=np.uint8)
     try:
-        return make(nbytes, np.uint8)
+        return make(nbytes)
     except MemoryError:
         release_free()
         targets.gpus().release_staging()
-        return make(nbytes, np.uint8)
+        return make(nbytes)
 
 
-def _mapped(nbytes: int, dtype: type[np.uint8]) -> np.ndarray:
+def _mapped(nbytes: int) -> np.ndarray:
     """Zeroed memory that nobody had before, in large pages where the system has them (Linux's transparent huge pages),
     but for what does not fill one. Pages of the C library's heap would stay small, and each costs a look-up, in a
     virtual machine two: ResNet-50 of 8 bits took 7.7 ms with its weights there and 6.3 ms so, on an Intel Xeon, and
@@ -116,7 +118,7 @@ def _mapped(nbytes: int, dtype: type[np.uint8]) -> np.ndarray:
         raise ValueError(str(error)) from None
     except OSError as error:
         raise MemoryError(str(error)) from None
-    memory = np.frombuffer(area, dtype)
+    memory = np.frombuffer(area, np.uint8)
     begin = -memory.ctypes.data % HUGE
     with contextlib.suppress(OSError):  # a system whose pages are all small
         area.madvise(mmap.MADV_HUGEPAGE, begin, nbytes // HUGE * HUGE)

@@ -192,7 +192,7 @@ def test_a_number_that_is_none_reaches_the_tiles_that_read_it(monkeypatch: pytes
     data, weight = (rng.standard_normal(shape).astype("float32") for shape in ((1, 64, 16, 16), (64, 64, 3, 3)))
     data[0, 0, 8, 8] = np.inf
     net = sym.Convolution(sym.Variable("data"), sym.Variable("weight"), kernel=(3, 3), pad=(1, 1),
-                             num_filter=64, no_bias=True)
+                          num_filter=64, no_bias=True)
 
     def reached() -> int:
         bound = net.bind(cpu(), {"data": nd.array(data), "weight": nd.array(weight)})
@@ -208,7 +208,7 @@ def test_deconvolution_of_all_dtypes_is_one():
     data, weight = rng.standard_normal((2, 3, 4, 4)), rng.standard_normal((3, 2, 3, 3))
     for form in ({"stride": (2, 2), "dilate": (2, 2)}, {"stride": (2, 2), "target_shape": (8, 8)}):
         narrow, wide = (nd.Deconvolution(nd.array(data, dtype=dtype), nd.array(weight, dtype=dtype),
-                                            kernel=(3, 3), num_filter=2, **form) for dtype in ("float32", "float64"))
+                                         kernel=(3, 3), num_filter=2, **form) for dtype in ("float32", "float64"))
         np.testing.assert_allclose(narrow.asnumpy(), wide.asnumpy(), 1e-4, 1e-4)
 
 

@@ -103,18 +103,19 @@ class KVStore(KVStoreBase):
         if self._compression is not None:
             pushed = {one: self._compression.compressed(one, values) for one, values in pushed.items()}
         sums = dict(zip(pushed, totals([*pushed.values()]), strict=True))
-        for one, value in sums.items() if self._updater is not None else ():
-            if value.context.gpu_number >= 0 > self._values[one].context.gpu_number:
-                self._values[one] = self._values[one].as_in_context(value.context)  # a GPU's weights are updated there
-            elif value.context.gpu_number != self._values[one].context.gpu_number:
-                sums[one] = value.as_in_context(self._values[one].context)
         if self._updater is None:
             for one, value in sums.items():
                 if value.stype == self._values[one].stype:
                     value.copyto(self._values[one])
                 else:
                     self._values[one] = value.copy()
-        elif isinstance(self._updater, Updater):  # It can update several weights at once.
+            return
+        for one, value in sums.items():
+            if value.context.gpu_number >= 0 > self._values[one].context.gpu_number:
+                self._values[one] = self._values[one].as_in_context(value.context)  # a GPU's weights are updated there
+            elif value.context.gpu_number != self._values[one].context.gpu_number:
+                sums[one] = value.as_in_context(self._values[one].context)
+        if isinstance(self._updater, Updater):  # It can update several weights at once.
             self._updater(list(sums), list(sums.values()), [self._values[one] for one in sums])
         else:
             for one, value in sums.items():

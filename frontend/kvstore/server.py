@@ -154,7 +154,7 @@ class Server:
         if rank in self.ranks:
             raise MXNetError(f"kvstore: worker {rank} is there already")
         if rank in self.gone:
-            if any(store.is_sync for store in self.stores.values()):
+            if self._is_sync():
                 raise MXNetError(f"kvstore: worker {rank} has {self.gone[rank]}, and a store of the type dist_sync "
                                  "cannot go on without it: start all again, from a checkpoint")
             del self.gone[rank]
@@ -171,7 +171,8 @@ class Server:
         try:
             await presence
         except Exception:  # whatever Ray says of a call whose owner is gone
-            self._lose(rank, "been killed or failed")
+            if rank in self.ranks:
+                self._lose(rank, "been killed or failed")
 
     async def close(self, rank: int, rounds: Rounds) -> None:
         """A worker's program has ended. Of what it pushed some may be on its way, and nothing follows. rounds: the last
@@ -181,25 +182,24 @@ class Server:
 
     async def leave(self, rank: int) -> None:
         """A worker has done its work."""
-        self._lose(rank, "ended")
+        if rank in self.ranks:
+            self._lose(rank, "ended", is_failure=False)
 
-    def _lose(self, rank: int, how: str) -> None:
-        if rank not in self.ranks:
-            return
+    def _is_sync(self) -> bool:
+        """Whether a store needs all workers."""
+        return any(store.is_sync for store in self.stores.values())
+
+    def _lose(self, rank: int, how: str, is_failure: bool = True) -> None:
         self.ranks.discard(rank)
         self.gone[rank], self.ended[rank] = how, {}
-        if how != "ended" and (not self.stores or any(store.is_sync for store in self.stores.values())):
+        if is_failure and (not self.stores or self._is_sync()):
             self._fail(f"worker {rank} has {how}")
         self._tell()
 
     async def lost(self, rank: int, how: str) -> str:
         """What the launcher knows of a worker's end that was not as it should. Why all fail with it; "" where the
         others go on."""
-        self.ranks.discard(rank)
-        self.gone[rank], self.ended[rank] = how, {}
-        if not self.stores or any(store.is_sync for store in self.stores.values()):
-            self._fail(f"worker {rank} has {how}")
-        self._tell()
+        self._lose(rank, how)
         return self.failure
 
     async def ends(self) -> list[int]:
@@ -242,7 +242,7 @@ class Server:
         """Return when all workers that there are have come to their barrier of this number."""
         self.barriers[number].add(rank)
         self._tell()
-        is_sync = any(store.is_sync for store in self.stores.values())
+        is_sync = self._is_sync()
 
         def absent() -> list[int]:
             gone = () if is_sync else self.ended
